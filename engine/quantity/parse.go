@@ -23,7 +23,7 @@ func (e *Error) Error() string {
 
 // Parse reads a whole literal of any dimension. A number without a unit is a Number. Errors are *Error.
 func Parse(s string) (Value, error) {
-	v, err := parse(s, anything)
+	v, err := parse(s, anything, true)
 	if err != nil {
 		return Value{}, err
 	}
@@ -32,7 +32,7 @@ func Parse(s string) (Value, error) {
 
 // ParseAs reads a whole literal of one dimension. Zero needs no unit. Errors are *Error.
 func ParseAs(s string, dim Dim) (Value, error) {
-	v, err := parse(s, int(dim))
+	v, err := parse(s, int(dim), true)
 	if err != nil {
 		return Value{}, err
 	}
@@ -162,7 +162,9 @@ func whole(s string, f float64, what string) (int64, error) {
 // anything is the wanted dimension where there is none.
 const anything = -1
 
-func parse(s string, want int) (Value, *Error) {
+// parse reads a whole literal. With guess it tries what might have been meant, which it does not do of a guess: the cost
+// of a hint is bounded.
+func parse(s string, want int, guess bool) (Value, *Error) {
 	length := len([]rune(s))
 	fail := func(message, hint string) (Value, *Error) {
 		if want != anything {
@@ -172,7 +174,10 @@ func parse(s string, want int) (Value, *Error) {
 	}
 	// readable is the hint to write t, if t can be read as what is wanted.
 	readable := func(t, why string) (string, bool) {
-		if v, err := parse(t, want); err == nil && (want == anything || v.Dim == Dim(want)) {
+		if !guess {
+			return "", false
+		}
+		if v, err := parse(t, want, false); err == nil && (want == anything || v.Dim == Dim(want)) {
 			return "write " + t + why, true
 		}
 		return "", false
@@ -211,11 +216,18 @@ func parse(s string, want int) (Value, *Error) {
 	if rest == "" {
 		return v, nil
 	}
+	unexpected := &Error{
+		Offset: len([]rune(s[:n])), Length: len([]rune(rest)),
+		Message: "unexpected " + strconv.Quote(shorten(rest)) + " after " + shorten(s[:n]),
+	}
+	if !guess {
+		return Value{}, unexpected
+	}
 	if compact := strings.Join(strings.Fields(s), ""); compact != s {
 		if hint, ok := readable(compact, " without a space"); ok {
 			return fail("unexpected space in "+shorten(s), hint)
 		}
-		if _, err := parse(compact, want); err != nil && err.Hint != "" {
+		if _, err := parse(compact, want, false); err != nil && err.Hint != "" {
 			return Value{}, &Error{Length: length, Message: err.Message, Hint: err.Hint}
 		}
 	}
@@ -225,14 +237,11 @@ func parse(s string, want int) (Value, *Error) {
 		}
 	}
 	if rest[0] == '/' && v.Dim == Number { // 100/10s
-		if d, err := parse(rest[1:], int(Time)); err == nil && d.Dim == Time && d.F > 0 {
+		if d, err := parse(rest[1:], int(Time), false); err == nil && d.Dim == Time && d.F > 0 {
 			return fail("a rate is per second, minute or hour", "write "+shift(v.F/d.F, 9)+"/s")
 		}
 	}
-	return Value{}, &Error{
-		Offset: len([]rune(s[:n])), Length: len([]rune(rest)),
-		Message: "unexpected " + strconv.Quote(shorten(rest)) + " after " + shorten(s[:n]),
-	}
+	return Value{}, unexpected
 }
 
 // shorten keeps messages readable when somebody's whole file ends up as a value.

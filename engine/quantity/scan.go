@@ -52,7 +52,7 @@ func scan(s string, want int) (Value, int, *Error) {
 		return Value{}, end + len(rest), &Error{
 			Offset: n, Length: utf8.RuneCountInString(word),
 			Message: "unknown unit " + strconv.Quote(shorten(word)) + " after " + shorten(s[:n]),
-			Hint:    unitHint(number, word, rest, want),
+			Hint:    unitHint(number, word, rest, want, false),
 		}
 	case u.dim == Size:
 		v = Value{shifted(number, u), Size}
@@ -105,7 +105,7 @@ func scanCompound(s string, sum float64, last unit, end int) (float64, int, *Err
 			if w := s[end+n : k]; w == "" {
 				e.Hint = "write the unit of " + number + ": ns, us, ms, s or m"
 			} else {
-				e.Hint = unitHint(s[:end]+number, w, "", int(Time))
+				e.Hint = unitHint(s[:end]+number, w, "", int(Time), true)
 			}
 			return 0, 0, e
 		case size(u) >= size(last):
@@ -225,35 +225,41 @@ func scanNumber(s string) (plain string, n int) {
 	return plain, n
 }
 
-// unitHint says what was probably meant by an unknown unit.
-func unitHint(number, word, rest string, want int) string {
+// unitHint says what was probably meant by an unknown unit. A number inside a compound duration has only units of time.
+func unitHint(number, word, rest string, want int, inside bool) string {
 	low := strings.ToLower(word)
 	if b, ok := strings.CutSuffix(low, "ps"); ok && rest == "" && len(b) <= 2 && strings.HasSuffix(b, "b") { // Mbps
 		low, rest = b+"it", "/s"
 	}
-	if prefix, ok := bits[low]; ok {
+	if prefix, ok := bits[low]; ok && !inside {
 		if f, err := strconv.ParseFloat(number, 64); err == nil {
 			return "sizes are in bytes: write " + shift(f/8, 0) + prefix + rest
 		}
 	}
-	if low == "d" || low == "day" || low == "days" {
+	if !inside && (low == "d" || low == "day" || low == "days") {
 		if f, err := strconv.ParseFloat(number, 64); err == nil {
 			return "write " + shift(f*24, 0) + "h"
 		}
 	}
 	var all, fit []string
 	for _, u := range aliases[low] {
-		text := number + u + rest
-		v, n, err := scan(text, anything)
-		if err != nil || n != len(text) {
+		dim := Rate
+		if unit, ok := units[u]; ok {
+			dim = unit.dim
+		}
+		switch {
+		case rest == "":
+		case dim == Size:
+			dim = Speed
+		default:
 			continue
 		}
-		all = append(all, text)
-		if v.Dim == Dim(want) {
-			fit = append(fit, text)
+		all = append(all, number+u+rest)
+		if int(dim) == want {
+			fit = append(fit, number+u+rest)
 		}
 	}
-	if len(fit) == 0 {
+	if len(fit) == 0 && !inside {
 		fit = all
 	}
 	if len(fit) > 0 {
