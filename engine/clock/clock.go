@@ -20,7 +20,7 @@ func New() *Clock {
 	c := &Clock{zero: time.Now(), kick: process()}
 	if c.kick != nil {
 		// Read after zero, so that a kick is rather late than early: an early one would be for nothing.
-		c.base = c.kick.now()
+		c.base = c.kick.alarm.now()
 	}
 	return c
 }
@@ -70,8 +70,9 @@ func (w *Waiter) Until(t time.Duration, done <-chan struct{}) bool {
 	if c.kick != nil {
 		// The timer expires wait after some moment before this one. The kick must not come earlier than that, or the
 		// runtime would find nothing to do and go back to sleep for its whole millisecond.
-		c.kick.enter(w, c.base+int64(c.Now()+wait))
-		defer c.kick.leave(w)
+		now := c.base + int64(c.Now())
+		c.kick.enter(w, now, now+int64(wait))
+		defer func() { c.kick.leave(w, c.base+int64(c.Now())) }()
 	}
 	select {
 	case <-w.timer.C:
