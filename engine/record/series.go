@@ -119,7 +119,7 @@ func (s *Series) constant() bool { return s.values == nil && s.hist == nil }
 // reserve makes room for n exact values in all and stores those of a constant series. It returns false when there may
 // not be so many.
 func (s *Series) reserve(n int64) bool {
-	if n > ExactLimit {
+	if n > ExactLimit || n < 0 {
 		return false
 	}
 	if n > int64(cap(s.values)) {

@@ -265,6 +265,17 @@ func (s *Stats) Extend(x Span) {
 	s.spans = append(s.spans, x)
 }
 
+// Release returns to the budget what the series hold. s must not be used any more.
+func (s *Stats) Release() {
+	s.changed()
+	for _, x := range s.series() {
+		(*x).Release()
+	}
+	for _, x := range []*Series{s.latency, s.failed, s.service, s.latencyNoLag, s.failedNoLag} {
+		x.Release()
+	}
+}
+
 // Merge adds all samples and the length of o, which stays as it is.
 func (s *Stats) Merge(o *Stats) {
 	s.changed()

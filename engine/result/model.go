@@ -1,0 +1,158 @@
+// Package result is the results stream: the one thing that passes between the engine and whatever reads what was
+// measured. The engine writes it while it runs; sinks, report, check and compare read it.
+package result
+
+import (
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/record"
+)
+
+// Version of the format that this program writes. Readers refuse greater ones.
+const Version = 1
+
+// Header comes first.
+type Header struct {
+	Version     int
+	Tool        string // planrun's version
+	Plan        string // the plan's name
+	Description string
+	File        string // the plan's file, as given on the command line
+	Text        []byte // the plan's text
+	Hash        string // SHA-256 of Text, in hex
+	Start       time.Time
+	Seed        uint64
+	Targets     []Target
+	Reference   int               // index in Targets
+	Environment map[string]string // os, arch, cpus, host, go, ...
+	Settings    map[string]string // what the command line changed: vars.x=..., only=...
+	Samples     bool              // whether sample blocks are written
+	Assertions  []Assertion       // as the plan writes them
+	Vars        map[string]string // the values that assertions may read, as written
+}
+
+// Assertion is one of the plan, so that a results file can be judged again by itself.
+type Assertion struct {
+	Text     string
+	Place    string // file:line:column
+	Scenario string // where it is written; "" at the plan's level
+	Phase    string
+	Severity string // "" or "warn"
+}
+
+// Target is a variant of the system under test.
+type Target struct {
+	Name string
+	Lab  bool // it is the lab in the box, not a real system
+}
+
+// Cell is one scenario, phase and target. Its index in the stream's order identifies it.
+type Cell struct {
+	Scenario, ScenarioTitle string
+	Phase, PhaseTitle       string
+	Kind                    string // of the phase: single, sequential, parallel, ramp-and-hold, capacity
+	Target                  string
+	Rounds                  int
+	Open                    bool   // open model: iterations are due by a schedule
+	Shape                   string // the load as it is executed, for people: "50 users, 50 iterations"
+	Timeout                 time.Duration
+	Steps                   []Step
+	Stages                  []Stage
+}
+
+// Step is one step of a cell's scenario. A scenario of one step has no samples of the step apart from its iterations.
+type Step struct {
+	Name   string // "" in a scenario of one step
+	Driver string
+}
+
+// Stage is a part of a cell's phase.
+type Stage struct {
+	Name     string // "" for the only hold; "ramp", "hold_2", or as the plan names it
+	Kind     string // "hold", "ramp"
+	Judged   bool
+	Start    time.Duration // from the release
+	Length   time.Duration // as planned; 0 where a count drives the phase
+	From, To float64       // rate in iterations a second (open) or users (closed)
+}
+
+// Round opens the record of one round of a cell.
+type Round struct {
+	Cell, Round int
+	Release     time.Duration // since Header.Start
+}
+
+// RoundEnd closes it.
+type RoundEnd struct {
+	Cell, Round int
+	Length      time.Duration // from the release to the end of the last sample
+	Opened      int64         // connections opened, those of the warm-up included
+	MaxInFlight int           // the most iterations under way at a time
+	Backlogged  int64         // arrivals that waited because all that may be in flight were
+	Interrupted bool
+	Protocols   []string      // as negotiated
+	Lost        int64         // samples that could not be recorded
+	Lag         time.Duration // greatest lateness of the generator's own probe
+	CPU         time.Duration // processor time the generator used
+	Notes       []string      // what a reader of the round should know
+}
+
+// Block is a run of samples of one round, in columns on the wire.
+type Block struct {
+	Cell, Round int
+	Samples     []record.Sample
+}
+
+// Interval is one second of a round, or the rest of its last one. Samples belong to the interval in which they ended.
+type Interval struct {
+	Cell, Round         int
+	Second              int // 0 is the first second after the release
+	OK, Failed, Dropped int64
+	InFlight            int   // at the end of the interval
+	BytesIn             int64 // as they arrived, whether or not their call had ended
+	MaxLag              time.Duration
+	Latency             *record.Histogram // of the ok samples; nil if there were none
+}
+
+// Example is one failure in its own words.
+type Example struct {
+	Cell, Round int
+	Step        int
+	Failure     drivers.Failure
+	At          time.Duration // since the release
+	Text        string
+}
+
+// Verdict is one row of the judgement.
+type Verdict struct {
+	Assertion                            string // as written; "ok > 0" and its like for implied ones
+	Place                                string // file:line:column; "" for implied ones
+	Implied                              bool
+	Severity                             string // "" or "warn"
+	Scenario, Phase, Stage, Step, Target string // what it was bound to; "" where it was not
+	Outcome                              Outcome
+	Value                                string   // of the left side, formatted
+	Limit                                string   // of the right side, formatted
+	N                                    int64    // samples behind the value
+	Detail                               []string // the value of every name in it, and reasons
+}
+
+// Outcome of a verdict, and of the whole run.
+type Outcome string
+
+const (
+	Passed       Outcome = "passed"
+	Failed       Outcome = "failed"
+	NoData       Outcome = "no data"
+	Inconclusive Outcome = "inconclusive"
+)
+
+// End comes last. A stream without it was cut off.
+type End struct {
+	Outcome     Outcome
+	Exit        int
+	Interrupted bool
+	At          time.Duration // since Header.Start
+	Notes       []string
+}
