@@ -1,0 +1,137 @@
+// Package plan is a plan as the engine runs it, decoded from the YAML tree, so that every value knows its line and
+// column and all findings of a file come at once.
+package plan
+
+import (
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/lab"
+)
+
+// Plan is one YAML file, checked and prepared: nothing about it can fail any more but the systems it calls.
+type Plan struct {
+	File        string // as given on the command line
+	Text        []byte
+	Name        string // free text; the file's name without its ending unless the plan says otherwise
+	Description string
+	Targets     []Target // at least one
+	Reference   int      // index in Targets
+	Scenarios   []*Scenario
+	Assertions  []*Assertion // all that are written, wherever they are
+	Sinks       []Sink
+	Results     Results
+	Lab         *lab.Spec // nil when no target that is used leads to it
+	Preflight   bool
+	Vars        map[string]string // as written, for assertions that read them
+	Settings    map[string]string // what the command line changed, by key: vars.file_size, only
+}
+
+// Target is a named variant of the system under test.
+type Target struct {
+	Name string
+	Lab  bool // it leads to the lab
+}
+
+// Scenario is what one iteration does.
+type Scenario struct {
+	Name, Title string
+	Place       diag.Place
+	Steps       []*Step
+	Phases      []*Phase
+}
+
+// Step is one call through one driver.
+type Step struct {
+	Name    string // "" in a scenario of one step
+	Place   diag.Place
+	Timeout time.Duration // 0: the phase's
+	// Actions has what the step does for each target, in the order of Plan.Targets.
+	Actions []Action
+}
+
+// Action is a step for one target.
+type Action struct {
+	Driver string
+	Call   drivers.Call
+	Expect []*expression.Expectation // none: the protocol's own judgement
+}
+
+// Kind is how a phase drives iterations.
+type Kind string
+
+const (
+	Single      Kind = "single"
+	Sequential  Kind = "sequential"
+	Parallel    Kind = "parallel"
+	RampAndHold Kind = "ramp-and-hold"
+)
+
+// Phase is how iterations are driven.
+type Phase struct {
+	Name, Title string
+	Place       diag.Place
+	Kind        Kind
+
+	// Of single, sequential and parallel. Either Count or Duration is set.
+	Users    int
+	Count    int64 // iterations in all
+	Duration time.Duration
+	Pause    Span
+
+	// Of ramp-and-hold.
+	Open        bool // by rate; otherwise by users
+	Stages      []Stage
+	Poisson     bool // arrivals are drawn; otherwise they are even
+	MaxInFlight int  // 0: the engine chooses
+	Patience    time.Duration
+
+	Timeout     time.Duration
+	Warmup      Warmup
+	Rounds      int
+	Connections int // 0: the driver chooses
+}
+
+// Span is a duration, or drawn uniformly from between two.
+type Span struct{ Min, Max time.Duration }
+
+// Warmup is unrecorded iterations before the release: Count a user, or as many as fit into Duration.
+type Warmup struct {
+	Count    int
+	Duration time.Duration
+}
+
+// Stage is a part of a ramp-and-hold.
+type Stage struct {
+	Name     string // "" for the only hold, "ramp" for a ramp
+	Ramp     bool
+	From, To float64 // iterations a second, or users
+	Length   time.Duration
+	Judged   bool
+}
+
+// Assertion is one that the plan writes.
+type Assertion struct {
+	*expression.Assertion
+	Text     string
+	Place    diag.Place
+	Scenario string // where it is written; "" at the plan's level
+	Phase    string
+	Warn     bool // severity: warn
+}
+
+// Sink is a report that the plan asks for.
+type Sink struct {
+	Kind  string // csv, markdown
+	Path  string // relative to the working directory
+	Rows  string // of csv: cells or samples
+	Place diag.Place
+}
+
+// Results says where the results stream goes.
+type Results struct {
+	Path    string // "": results/<plan>-<UTC time>-<4 hex>.msgpack
+	Samples bool   // raw samples are kept; true unless the plan says otherwise
+}

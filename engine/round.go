@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/result"
+)
+
+// round is one repetition of a cell. Its own connections are opened for it and closed with it.
+type round struct {
+	*run
+	*cell
+	number  int
+	ctx     context.Context
+	release time.Duration // on the run's clock
+	seed    uint64        // of the round, the same for every target
+
+	actions []plan.Action
+	clients []drivers.Client // one for each distinct endpoint
+	slots   []int            // by step: index of its client, and of its session in user.sessions
+
+	users    userList
+	inFlight atomic.Int64
+	most     atomic.Int64
+	examples exampleBook
+	backlog  atomic.Int64
+}
+
+// runRound runs one round of a cell and writes it down.
+func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
+	rd := r.newRound(ctx, c, number)
+	users := c.phase.Users
+	if c.Open {
+		users = maxInFlight(c.phase)
+	} else if c.phase.Kind == plan.RampAndHold {
+		users = usersOf(c.phase).Max()
+	}
+	if err := rd.connect(users); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rd.close()) }()
+
+	cpu := processorTime()
+	drive, err := rd.prepare(users)
+	if err != nil {
+		return err
+	}
+	if r.stopped() {
+		return errInterrupted
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	rd.release = r.clock.Now()
+	if err := r.emit(&result.Round{Cell: c.index, Round: number, Release: rd.release}); err != nil {
+		return err
+	}
+
+	collect := newCollector(rd)
+	probe := startProbe(r.clock)
+	var load sync.WaitGroup
+	done := make(chan struct{})
+	load.Go(func() {
+		defer close(done)
+		drive()
+	})
+	err = collect.run(done)
+	load.Wait()
+	lag := probe.stop()
+	if err != nil {
+		return err
+	}
+
+	end := &result.RoundEnd{
+		Cell: c.index, Round: number,
+		Length:      collect.length(),
+		Opened:      rd.users.opened(),
+		MaxInFlight: int(rd.most.Load()),
+		Backlogged:  rd.backlog.Load(),
+		Interrupted: r.stopped() || ctx.Err() != nil,
+		Protocols:   rd.users.protocols(),
+		Lag:         lag,
+		CPU:         processorTime() - cpu,
+	}
+	for _, e := range rd.examples.take() {
+		e.Cell, e.Round = c.index, number
+		if err := r.emit(&e); err != nil {
+			return err
+		}
+	}
+	if err := r.emit(end); err != nil {
+		return err
+	}
+	if err := r.results.Flush(); err != nil {
+		return fmt.Errorf("can't write the results: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if end.Interrupted {
+		return errInterrupted
+	}
+	return nil
+}
+
+func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
+	rd := &round{run: r, cell: c, number: number, ctx: ctx, seed: seedOf(r.Seed, c.Scenario, c.Phase, number)}
+	rd.examples.limit = examplesKept
+	return rd
+}
+
+// examplesKept is how many failures of each kind are kept in their own words, a round.
+const examplesKept = 3
+
+// connect makes the clients of the round, one for each distinct endpoint.
+func (rd *round) connect(users int) error {
+	pool := drivers.Pool{Users: users, Connections: rd.phase.Connections}
+	var keys []string
+	for _, step := range rd.scenario.Steps {
+		action := step.Actions[rd.target]
+		rd.actions = append(rd.actions, action)
+		ep := action.Call.Endpoint()
+		key := action.Driver + "\x00" + ep.Key
+		slot := slices.Index(keys, key)
+		if slot < 0 {
+			client, err := rd.Drivers[action.Driver].Connect(rd.ctx, ep, pool)
+			if err != nil {
+				return errors.Join(&SetupError{ep.Name, err}, rd.close())
+			}
+			slot = len(keys)
+			keys = append(keys, key)
+			rd.clients = append(rd.clients, client)
+		}
+		rd.slots = append(rd.slots, slot)
+	}
+	return nil
+}
+
+func (rd *round) close() error {
+	err := rd.users.close()
+	for _, c := range rd.clients {
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		return &SetupError{"closing the connections of " + rd.label(), err}
+	}
+	return nil
+}
+
+// label names the cell as assertions do.
+func (rd *round) label() string { return rd.Scenario + "." + rd.Phase + "." + rd.Target }
+
+// enter and leave count the iterations that are under way.
+func (rd *round) enter() {
+	n := rd.inFlight.Add(1)
+	for {
+		most := rd.most.Load()
+		if n <= most || rd.most.CompareAndSwap(most, n) {
+			return
+		}
+	}
+}
+
+func (rd *round) leave() { rd.inFlight.Add(-1) }
+
+// now is the time since the release.
+func (rd *round) now() time.Duration { return rd.clock.Now() - rd.release }
+
+// prepare opens the users that begin with the release and warms them up. What it returns runs the load to its end.
+func (rd *round) prepare(users int) (drive func(), err error) {
+	switch {
+	case rd.Open:
+		return rd.prepareOpen(users)
+	case rd.phase.Kind == plan.RampAndHold:
+		return rd.prepareSpans(users)
+	default:
+		return rd.prepareClosed(users)
+	}
+}

@@ -1,0 +1,260 @@
+// Package engine runs a plan: it walks the cells, drives the phases, and writes what it measures to the results stream.
+// Nothing else passes from it to those who read results.
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/result"
+	"github.com/planrun/planrun/engine/verdict"
+)
+
+// Options are what a run needs besides its plan.
+type Options struct {
+	Drivers map[string]drivers.Driver
+	Tool    string // planrun's version, for the record
+	// Seed fixes every random choice of the run.
+	Seed uint64
+	// Stop, once closed, ends the run gently: nothing new is begun, what is in flight runs to its end and counts.
+	Stop <-chan struct{}
+	// Watch, if not nil, sees every frame of the stream right after it was written. It must not block.
+	Watch func(result.Frame)
+	// Clock, if not nil, replaces the precise clock.
+	Clock *clock.Clock
+}
+
+// Report is how a run ended.
+type Report struct {
+	Path string      // of the results file; "" if there is none
+	Run  *result.Run // what is in it; nil if it could not be read again
+	Exit int
+	Err  error // why it could not measure or record; nil if it could
+}
+
+// errInterrupted ends a measurement because Options.Stop was closed.
+var errInterrupted = errors.New("interrupted")
+
+// SetupError says that the load could not begin. Nothing of the cell it names was measured.
+type SetupError struct {
+	What string // the endpoint or cell
+	Err  error
+}
+
+func (e *SetupError) Error() string { return e.What + ": " + e.Err.Error() }
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// Run measures every cell of p, in the order scenario, phase, round, target, writes the results stream while it does, and
+// judges what the stream says. Once ctx is done, calls in flight are aborted. Whatever happens, all that was measured until
+// then is in the results file.
+func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
+	if opt.Clock == nil {
+		opt.Clock = clock.New()
+	}
+	start := time.Now().Add(-opt.Clock.Now())
+	file, path, err := createResults(p, start)
+	if err != nil {
+		return Report{Exit: verdict.ExitInconclusive, Err: err}
+	}
+	report := Report{Path: path}
+	w := result.NewWriter(file)
+	r := &run{plan: p, Options: opt, clock: opt.Clock, results: w}
+	err = r.emit(header(p, opt, start))
+	if err == nil {
+		err = r.measure(ctx)
+	}
+	err = errors.Join(err, w.Flush())
+
+	end := &result.End{Outcome: result.Inconclusive, Exit: verdict.ExitInconclusive, At: opt.Clock.Now()}
+	switch {
+	case errors.Is(err, errInterrupted), ctx.Err() != nil:
+		end.Interrupted, end.Exit = true, verdict.ExitInterrupted
+	case err != nil:
+		report.Err = err
+		end.Notes = strings.Split(err.Error(), "\n")
+	}
+	run, loadErr := result.Open(path)
+	if err == nil && loadErr == nil {
+		var j *verdict.Judgement
+		if j, report.Err = verdict.Judge(run, run.Assertions, run.Vars); j != nil {
+			for i := range j.Rows {
+				report.Err = errors.Join(report.Err, r.emit(&j.Rows[i]))
+			}
+			end.Outcome, end.Exit = j.Outcome, j.Exit
+			run.Verdicts = j.Rows
+		}
+	}
+	report.Err = errors.Join(report.Err, loadErr, r.emit(end), w.Flush(), file.Close())
+	if report.Err != nil && !end.Interrupted {
+		end.Exit = verdict.ExitInconclusive
+	}
+	if loadErr == nil {
+		run.End, run.Cut = end, nil
+		report.Run = run
+	}
+	report.Exit = end.Exit
+	return report
+}
+
+// createResults makes the file that the stream goes to. It never overwrites one.
+func createResults(p *plan.Plan, start time.Time) (*os.File, string, error) {
+	if p.Results.Path == "" {
+		return result.Create("results", p.Name, start)
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Results.Path), 0o755); err != nil {
+		return nil, "", err
+	}
+	f, err := os.OpenFile(p.Results.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s exists already; name another results file, or leave the name to planrun", p.Results.Path)
+	}
+	return f, p.Results.Path, err
+}
+
+// header is the first frame of the stream.
+func header(p *plan.Plan, opt Options, start time.Time) *result.Header {
+	h := &result.Header{
+		Version: result.Version, Tool: opt.Tool,
+		Plan: p.Name, Description: p.Description, File: p.File, Text: p.Text, Hash: fmt.Sprintf("%x", sha256.Sum256(p.Text)),
+		Start: start.UTC(), Seed: opt.Seed, Reference: p.Reference,
+		Environment: environment(), Settings: p.Settings, Samples: p.Results.Samples, Vars: p.Vars,
+	}
+	for _, t := range p.Targets {
+		h.Targets = append(h.Targets, result.Target{Name: t.Name, Lab: t.Lab})
+	}
+	h.Assertions = Assertions(p)
+	return h
+}
+
+// Assertions are those that a plan writes, as the stream keeps them and verdict.Judge takes them.
+func Assertions(p *plan.Plan) []result.Assertion {
+	var list []result.Assertion
+	for _, a := range p.Assertions {
+		severity := ""
+		if a.Warn {
+			severity = "warn"
+		}
+		list = append(list, result.Assertion{
+			Text: a.Text, Place: a.Place.String(), Scenario: a.Scenario, Phase: a.Phase, Severity: severity,
+		})
+	}
+	return list
+}
+
+// environment is what the figures of a run depend on besides the systems it measured.
+func environment() map[string]string {
+	env := map[string]string{
+		"os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version(), "cpus": strconv.Itoa(runtime.GOMAXPROCS(0)),
+	}
+	if host, err := os.Hostname(); err == nil {
+		env["host"] = host
+	}
+	return env
+}
+
+// measure runs all cells. It returns with the first error after which it could not go on.
+func (r *run) measure(ctx context.Context) error {
+	for _, c := range cellsOf(r.plan) {
+		if err := r.emit(&c.Cell); err != nil {
+			return err
+		}
+		r.cells = append(r.cells, c)
+	}
+	if r.plan.Preflight {
+		if err := r.preflight(ctx); err != nil {
+			return err
+		}
+	}
+	for cells := r.cells; len(cells) > 0; {
+		// The targets of one phase lie next to each other.
+		n := len(r.plan.Targets)
+		if err := r.runPhase(ctx, cells[:n]); err != nil {
+			return err
+		}
+		cells = cells[n:]
+	}
+	return nil
+}
+
+type run struct {
+	Options
+	plan    *plan.Plan
+	clock   *clock.Clock
+	results *result.Writer
+	cells   []*cell
+}
+
+// runPhase runs the rounds of one phase, targets alternating: forward in even rounds, backward in odd ones, so that
+// whatever drifts meanwhile falls on all alike.
+func (r *run) runPhase(ctx context.Context, cells []*cell) error {
+	for n := range cells[0].Rounds {
+		for i := range cells {
+			c := cells[i]
+			if n%2 == 1 {
+				c = cells[len(cells)-1-i]
+			}
+			if r.stopped() {
+				return errInterrupted
+			}
+			if err := r.runRound(ctx, c, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) stopped() bool {
+	select {
+	case <-r.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// emit writes a frame to the stream and shows it to whoever watches.
+func (r *run) emit(frame result.Frame) error {
+	var err error
+	switch f := frame.(type) {
+	case *result.Header:
+		err = r.results.Header(f)
+	case *result.Cell:
+		_, err = r.results.Cell(f)
+	case *result.Round:
+		err = r.results.Round(f)
+	case *result.RoundEnd:
+		err = r.results.RoundEnd(f)
+	case *result.Block:
+		err = r.results.Block(f)
+	case *result.Interval:
+		err = r.results.Interval(f)
+	case *result.Summary:
+		err = r.results.Summary(f)
+	case *result.Example:
+		err = r.results.Example(f)
+	case *result.Verdict:
+		err = r.results.Verdict(f)
+	case *result.End:
+		err = r.results.End(f)
+	}
+	if err != nil {
+		return fmt.Errorf("can't write the results: %w", err)
+	}
+	if r.Watch != nil {
+		r.Watch(frame)
+	}
+	return nil
+}

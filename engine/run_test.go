@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/record"
+	"github.com/planrun/planrun/engine/result"
+)
+
+func TestInterruptDrainsAndKeepsWhatWasMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(700*time.Millisecond), []string{"a", "b"}, hold(10, 10*time.Second))
+		stop := make(chan struct{})
+		time.AfterFunc(3*time.Second, func() { close(stop) })
+		report := runFake(t, f, p, func(o *Options) { o.Stop = stop })
+		if report.Exit != 130 {
+			t.Errorf("exit %d, want 130", report.Exit)
+		}
+		s := report.Run.Find("scenario", "phase", "a").Stats(result.Pooled, result.Judged, record.Whole)
+		if s.OK != 30 || s.Failed != 0 {
+			t.Errorf("%d ok and %d failed, want the 30 that were due in 3 s", s.OK, s.Failed)
+		}
+		if len(f.arrivals("b")) != 0 {
+			t.Error("the next cell was still begun")
+		}
+		if !report.Run.End.Interrupted || !report.Run.Cells[0].Rounds[0].End.Interrupted {
+			t.Error("the stream does not say that it was interrupted")
+		}
+	})
+}
+
+func TestUnreachableTargetIsSaidBeforeTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(time.Millisecond), []string{"a", "b"}, hold(10, time.Second))
+		f.probe = func(endpoint string) error {
+			if endpoint == "b" {
+				return drivers.Fail(drivers.Refused, errors.New("connection refused"))
+			}
+			return nil
+		}
+		report := runFake(t, f, p)
+		if report.Exit != 3 || len(f.calls) != 0 {
+			t.Errorf("exit %d after %d calls, want 3 and none", report.Exit, len(f.calls))
+		}
+		if report.Err == nil || !strings.Contains(report.Err.Error(), "target b: can't reach b: connection refused") {
+			t.Errorf("got %v", report.Err)
+		}
+	})
+}
+
+func TestSummariesGiveTheSameFiguresAsSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(c fakeCall) (time.Duration, error) {
+			return time.Duration(c.Iteration%7+1) * time.Millisecond, nil
+		}
+		f, p := newFake(serve, []string{"a"}, hold(100, 3*time.Second))
+		with := judged(t, runFake(t, f, p), "a")
+		p.Results.Samples = false
+		without := judged(t, runFake(t, f, p), "a")
+		if with.Count() != without.Count() || with.BytesIn != without.BytesIn {
+			t.Errorf("%d samples and %d bytes, but %d and %d from summaries", with.Count(), with.BytesIn, without.Count(), without.BytesIn)
+		}
+		a, _ := with.Latency().Percentile(50)
+		b, _ := without.Latency().Percentile(50)
+		if diff := float64(b-a) / float64(a); diff < 0 || diff > 0.008 {
+			t.Errorf("p50 is %v, from summaries %v", time.Duration(a), time.Duration(b))
+		}
+	})
+}
+
+func TestIntervalsAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(250*time.Millisecond), []string{"a"}, hold(20, 3*time.Second))
+		report := runFake(t, f, p)
+		s := judged(t, report, "a")
+		var ok, bytes int64
+		for i, v := range report.Run.Cells[0].Intervals {
+			if v.Second != i {
+				t.Errorf("interval %d is second %d", i, v.Second)
+			}
+			ok += v.OK
+			bytes += v.BytesIn
+		}
+		if ok != s.OK || bytes != s.BytesIn {
+			t.Errorf("intervals have %d ok and %d bytes, the cell %d and %d", ok, bytes, s.OK, s.BytesIn)
+		}
+	})
+}
+
+// An iteration allocates nothing once its user is warm: neither in the schedule, nor in the record, nor in judging.
+func TestIterationDoesNotAllocate(t *testing.T) {
+	f, p := newFake(constant(0), []string{"a"}, &plan.Phase{Kind: plan.Sequential, Users: 1, Count: 1})
+	f.calls = make([]fakeCall, 0, 1<<20)
+	opt := Options{Drivers: map[string]drivers.Driver{"fake": f}}
+	rd := newTestRound(t, p, opt)
+	u, err := rd.newUser(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buffer []record.Sample
+	k := int64(0)
+	iterate := func() {
+		for range 100 {
+			u.iterate(k, rd.now(), 0, true)
+			k++
+		}
+		buffer = u.book.Drain(buffer[:0])
+	}
+	iterate()
+	if n := testing.AllocsPerRun(100, iterate) / 100; n > 0.01 {
+		t.Errorf("%v allocations an iteration, want none", n)
+	}
+}
+
+func newTestRound(t *testing.T, p *plan.Plan, opt Options) *round {
+	r := &run{plan: p, Options: opt, clock: clock.New()}
+	rd := r.newRound(t.Context(), cellsOf(p)[0], 0)
+	if err := rd.connect(1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rd.close() })
+	return rd
+}

@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/record"
+)
+
+// user is one virtual user: a worker of the open model, or one of the users of the closed one. It belongs to one
+// goroutine, but for its notebook and its counters.
+type user struct {
+	rd       *round
+	id       int
+	sessions []drivers.Session
+	waiter   *clock.Waiter
+	book     record.Notebook
+
+	input   drivers.Input
+	outcome drivers.Outcome
+	steps   []record.Sample
+
+	// Counters that the collector reads. The padding keeps them off the lines that other users write to.
+	_        [64]byte
+	received atomic.Int64
+	opened   atomic.Int64
+	protocol atomic.Pointer[string]
+	_        [64]byte
+}
+
+// newUser opens the sessions of a user.
+func (rd *round) newUser(id int) (*user, error) {
+	u := &user{rd: rd, id: id, waiter: rd.clock.NewWaiter(), steps: make([]record.Sample, len(rd.actions))}
+	u.input.User = id
+	u.input.Received = &u.received
+	for _, c := range rd.clients {
+		s, err := c.Open(rd.ctx)
+		if err != nil {
+			return nil, errors.Join(err, u.close())
+		}
+		u.sessions = append(u.sessions, s)
+	}
+	rd.users.add(u)
+	return u, nil
+}
+
+func (u *user) close() error {
+	var err error
+	for _, s := range u.sessions {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// iterate runs one iteration that was due at due, and notes it down if it is recorded. lag is how late the generator
+// itself was.
+func (u *user) iterate(iteration int64, due, lag time.Duration, recorded bool) {
+	rd := u.rd
+	rd.enter()
+	defer rd.leave()
+	u.input.Begin(iteration, mix(rd.seed+uint64(iteration)))
+
+	whole := record.Sample{
+		Due: int64(due), Lag: int64(lag), Iteration: iteration, User: int32(u.id), Step: record.Whole,
+		Stage: int16(stageAt(rd.Stages, due)),
+		DNS:   -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
+	}
+	start := rd.now()
+	whole.Start = int64(start)
+	for i := range rd.actions {
+		s := &u.steps[i]
+		*s = whole
+		s.Step, s.Start = int16(i), int64(start)
+		if i > 0 {
+			s.Due, s.Lag = s.Start, 0
+		}
+		u.step(i, s)
+		if recorded && len(rd.actions) > 1 {
+			u.book.Add(s)
+		}
+		whole.End = s.End
+		whole.BytesIn += s.BytesIn
+		whole.BytesOut += s.BytesOut
+		whole.Flags |= s.Flags
+		whole.Status = s.Status
+		start = time.Duration(s.End)
+		if s.Failure != drivers.OK {
+			whole.Failure = s.Failure
+			break
+		}
+	}
+	if len(rd.actions) == 1 {
+		s := &u.steps[0]
+		whole.DNS, whole.Connect, whole.TLS, whole.Wait, whole.TTFB, whole.Transfer = s.DNS, s.Connect, s.TLS, s.Wait, s.TTFB, s.Transfer
+	}
+	if recorded {
+		u.book.Add(&whole)
+	}
+}
+
+// step makes the one attempt of a step and judges its answer.
+func (u *user) step(i int, s *record.Sample) {
+	rd := u.rd
+	action := &rd.actions[i]
+	timeout := rd.scenario.Steps[i].Timeout
+	if timeout == 0 {
+		timeout = rd.phase.Timeout
+	}
+	u.input.Deadline = rd.clock.Time(rd.release + time.Duration(s.Start) + timeout)
+	u.outcome.Reset()
+	out := &u.outcome
+	err := u.sessions[rd.slots[i]].Do(rd.ctx, action.Call, &u.input, out)
+	s.End = int64(rd.now())
+
+	s.DNS, s.Connect, s.TLS = int64(out.DNS), int64(out.Connect), int64(out.TLS)
+	s.Wait, s.TTFB, s.Transfer = int64(out.Wait), int64(out.TTFB), int64(out.Transfer)
+	s.BytesIn, s.BytesOut, s.Status = out.BytesIn, out.BytesOut, int32(out.Status)
+	if out.Opened {
+		s.Flags |= record.Opened
+		u.opened.Add(1)
+	}
+	if out.Protocol != "" {
+		if p := u.protocol.Load(); p == nil || *p != out.Protocol {
+			negotiated := out.Protocol
+			u.protocol.Store(&negotiated)
+		}
+	}
+	u.judge(i, s, err)
+}
+
+// judge decides whether a step succeeded: by its expectations, or where it has none by the protocol's own rule.
+func (u *user) judge(i int, s *record.Sample, err error) {
+	action := &u.rd.actions[i]
+	if err != nil {
+		s.Failure = drivers.KindOf(err)
+		if u.rd.examples.wants(s.Failure) {
+			u.rd.examples.note(s, i, err.Error())
+		}
+		return
+	}
+	if len(action.Expect) == 0 {
+		if !u.outcome.Success {
+			s.Failure = drivers.Status
+			if u.rd.examples.wants(s.Failure) {
+				u.rd.examples.note(s, i, answerText(&u.outcome))
+			}
+		}
+		return
+	}
+	for _, e := range action.Expect {
+		ok, err := e.Check(u.outcome.Answer, &u.input)
+		if ok && err == nil {
+			continue
+		}
+		s.Failure = drivers.Expectation
+		if u.rd.examples.wants(s.Failure) {
+			u.rd.examples.note(s, i, u.explain(e, err))
+		}
+		return
+	}
+}
+
+func (u *user) explain(e *expression.Expectation, err error) string {
+	if err != nil {
+		return e.String() + ": " + err.Error()
+	}
+	return e.Explain(u.outcome.Answer, &u.input)
+}
+
+// answerText describes an answer that its protocol counts as a failure: in the driver's words if it has any.
+func answerText(out *drivers.Outcome) string {
+	if d, ok := out.Answer.(fmt.Stringer); ok {
+		return d.String()
+	}
+	return fmt.Sprintf("status was %d", out.Status)
+}
+
+// seedOf derives the seed of a round from what both targets have in common.
+func seedOf(seed uint64, scenario, phase string, round int) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(scenario + "\x00" + phase))
+	return mix(seed ^ h.Sum64() ^ mix(uint64(round)+1))
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea and Flood 2014): near seeds give unrelated sequences.
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// userList is every user of a round. Users are added by their own goroutines and read by the collector.
+type userList struct {
+	mu  sync.Mutex
+	all []*user
+}
+
+func (l *userList) add(u *user) {
+	l.mu.Lock()
+	l.all = append(l.all, u)
+	l.mu.Unlock()
+}
+
+// snapshot returns the users there are so far. The list only grows.
+func (l *userList) snapshot() []*user {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
+func (l *userList) opened() (n int64) {
+	for _, u := range l.snapshot() {
+		n += u.opened.Load()
+	}
+	return n
+}
+
+func (l *userList) protocols() (names []string) {
+	for _, u := range l.snapshot() {
+		if p := u.protocol.Load(); p != nil && !slices.Contains(names, *p) {
+			names = append(names, *p)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (l *userList) close() error {
+	var err error
+	for _, u := range l.snapshot() {
+		err = errors.Join(err, u.close())
+	}
+	return err
+}
