@@ -1,5 +1,7 @@
 package expression
 
+import "slices"
+
 // Kind is what a name of an address stands for.
 type Kind uint8
 
@@ -40,28 +42,46 @@ type Address struct {
 	Text                                 string // as written
 }
 
-// Truth is the outcome of an assertion.
-type Truth uint8
+// Assertion is a condition on cells.
+type Assertion struct {
+	source    *source
+	root      *term
+	addresses []*Address
+}
 
-const (
-	False Truth = iota
-	True
-	Unknown // not decided by the data there is
-)
+// ParseAssertion reads an assertion and checks its names and dimensions.
+func ParseAssertion(src string, names Names) (*Assertion, []*Error) {
+	s, tree := parse(src)
+	if tree == nil {
+		return nil, s.errs
+	}
+	c := &checker{source: s, names: names}
+	root := c.build(tree)
+	switch {
+	case root == nil:
+	case !root.truth:
+		c.notTruth(root)
+	case root.constant:
+		c.fail(root.at, c.textOf(root.at)+" reads no metric", "")
+	}
+	if len(s.errs) > 0 {
+		return nil, s.errs
+	}
+	return &Assertion{source: s, root: root, addresses: c.addresses}, nil
+}
 
-var truthNames = [...]string{"false", "true", "unknown"}
+// String is the assertion as written, on one line.
+func (a *Assertion) String() string { return a.source.textOf(span{0, len(a.source.runes)}) }
 
-func (t Truth) String() string { return truthNames[min(int(t), len(truthNames)-1)] }
+// Addresses are the metrics that the assertion reads, in order of appearance. Their indexes are those of Judge.
+func (a *Assertion) Addresses() []*Address { return a.addresses }
 
-// Judgement is how an assertion came out.
-type Judgement struct {
-	Truth Truth
-	// Value and Limit are the two sides of the comparison that decided, or of the first one; the measured side is Value.
-	Value, Limit string
-	// Missing are the indexes of addresses that were read and have no data.
-	Missing []int
-	// Values has every address that was read, as in "direct.p50 = 13.1ms".
-	Values []string
-	// Why has the comparisons that made the assertion not true, with their values.
-	Why []string
+// Reads tells whether the assertion reads one of the metrics, of whatever group and cell.
+func (a *Assertion) Reads(metrics ...string) bool {
+	for _, address := range a.addresses {
+		if slices.Contains(metrics, address.Metric.Name) {
+			return true
+		}
+	}
+	return false
 }

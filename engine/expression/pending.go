@@ -28,16 +28,3 @@ func (e *Expectation) Check(a drivers.Answer, in *drivers.Input) (bool, error) {
 }
 func (e *Expectation) Explain(a drivers.Answer, in *drivers.Input) string { return "" }
 func (e *Expectation) String() string                                     { return "" }
-
-type Assertion struct{}
-
-func ParseAssertion(src string, names Names) (*Assertion, []*Error) { return &Assertion{}, nil }
-func (a *Assertion) Addresses() []*Address                          { return nil }
-func (a *Assertion) Judge(get func(i int) (float64, bool)) Judgement {
-	return Judgement{Truth: Unknown}
-}
-func (a *Assertion) Reads(metrics ...string) bool { return false }
-func (a *Assertion) String() string               { return "" }
-
-// Reserved tells why a name can't be used for a scenario, phase, target or step; "" if it can.
-func Reserved(name string) string { return "" }

@@ -61,6 +61,8 @@ func WithUnit(number string, dim Dim) string {
 	case Share:
 		if f, err := strconv.ParseFloat(number, 64); err == nil && f > 0 && f < 1 {
 			return shift(f, 2) + "%"
+		} else if err == nil && f == 1 {
+			return "1% or 100%"
 		}
 		return number + "%"
 	case Size:
