@@ -43,7 +43,7 @@ func (rd *round) openUsers(n int) ([]*user, error) {
 const warmupIteration = 1<<40 - 1
 
 // halted tells whether nothing new is to be begun.
-func (rd *round) halted() bool { return rd.stopped() || rd.ctx.Err() != nil }
+func (rd *round) halted() bool { return rd.stopped() || rd.broken.Load() || rd.ctx.Err() != nil }
 
 // prepareClosed drives single, sequential and parallel: users that begin together, and whose next iteration begins when
 // the last has ended.

@@ -46,7 +46,7 @@ func (c *collector) run(done <-chan struct{}) error {
 		select {
 		case <-tick.C:
 			if err := c.collect(c.rd.now(), false); err != nil {
-				// The load goes on, so that it ends as it should, but what it measures can't be kept.
+				c.rd.broken.Store(true)
 				<-done
 				return err
 			}

@@ -32,6 +32,7 @@ type round struct {
 	most     atomic.Int64
 	examples exampleBook
 	backlog  atomic.Int64
+	broken   atomic.Bool // what is measured can't be written any more
 }
 
 // runRound runs one round of a cell and writes it down.
