@@ -27,12 +27,10 @@ type options struct {
 	only                   string
 	rounds                 int
 	duration               time.Duration
-	rate                   int
+	users                  int // connections of the closed model
+	rate                   int // requests a second of the open one
 	delay                  string
 }
-
-// users is how many connections the closed model has. bench/plans/closed.yaml says the same.
-const users = 50
 
 func main() {
 	var o options
@@ -45,6 +43,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "closed,open", "which measurements to make")
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds; each tool runs once in each")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one run")
+	flag.IntVar(&o.users, "users", 50, "connections in the closed model")
 	flag.IntVar(&o.rate, "rate", 600, "requests a second in the open model")
 	flag.StringVar(&o.delay, "delay", "100ms..120ms", "what the server waits before it answers, in the open model")
 	flag.Parse()
@@ -60,12 +59,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.rounds < 1 || o.duration < time.Second || o.duration%time.Second != 0 || o.rate < 1 {
-		return fmt.Errorf("expected at least one round, whole seconds, and a rate above 0")
+	if o.rounds < 1 || o.duration < time.Second || o.duration%time.Second != 0 || o.rate < 3 || o.users < 1 {
+		return fmt.Errorf("expected at least one round, one user, 3/s, and whole seconds")
 	}
 	only := strings.Split(o.only, ",")
 	if slices.Contains(only, "closed") {
-		fmt.Printf("closed model: %d connections, HTTP/1.1, answers of 8 KiB, %d rounds of %v\n\n", users, o.rounds, o.duration)
+		fmt.Printf("closed model: %d connections, HTTP/1.1, answers of 8 KiB, %d rounds of %v\n\n", o.users, o.rounds, o.duration)
 		if err := measure(ctx, o, "0s", closed(o), closedReport); err != nil {
 			return err
 		}
