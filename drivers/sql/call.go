@@ -1,0 +1,185 @@
+package sql
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/planrun/planrun/drivers"
+)
+
+// call is one prepared step.
+type call struct {
+	endpoint drivers.Endpoint
+	bindings bindings
+	// constants has the values of bindings that are the same for every call; varying says which are not.
+	constants []any
+	varying   []bool
+	// fixed is the statement if its text is the same for every call; otherwise text makes it.
+	fixed statement
+	text  drivers.Template
+
+	exec    bool
+	prepare bool
+	keep    bool // an expectation reads the rows
+}
+
+// Endpoint is the database.
+func (c *call) Endpoint() drivers.Endpoint { return c.endpoint }
+
+// Prepare checks a step, and brings its query into the database's own form.
+func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
+	var errs drivers.FieldErrors
+	c := &call{
+		exec:    op.Has("exec"),
+		prepare: op.Bool("prepare", true),
+		keep:    op.Reads["rows"],
+	}
+	db, problems := parseDatabase(op)
+	errs = append(errs, problems...)
+
+	field, text := "", drivers.Template(nil)
+	for _, key := range []string{"query", "exec", "query_file"} {
+		if !op.Has(key) {
+			continue
+		}
+		if field != "" {
+			errs = append(errs, op.Errorf(key, "a step has one statement, but there is %s as well", field))
+			continue
+		}
+		field, text = key, op.Template(key)
+	}
+	switch {
+	case field == "":
+		errs = append(errs, op.Errorf("query", "the statement is missing").WithHint("write query: for rows, or exec: for a change"))
+	case field == "query_file":
+		content, err := os.ReadFile(op.Choice(field, ""))
+		if err != nil {
+			errs = append(errs, op.Errorf(field, "can't be read: %v", err))
+			break
+		}
+		text = drivers.Constant(strings.TrimPrefix(string(content), "\ufeff"))
+	}
+	if field != "" && c.exec && op.Reads["rows"] {
+		errs = append(errs, op.Errorf(field, "an expectation reads rows, which exec doesn't keep").WithHint("write query: instead of exec:"))
+	}
+	if field != "" && !c.exec && op.Reads["affected"] {
+		errs = append(errs, op.Errorf(field, "an expectation reads affected, which only exec knows").WithHint("write exec: instead of %s:", field))
+	}
+
+	errs = append(errs, c.bind(op)...)
+	if db != nil {
+		c.endpoint = drivers.Endpoint{Name: db.name, Key: db.key(), Config: db}
+		c.bindings.dialect = db.dialect
+	}
+	if text != nil {
+		if s, ok := text.Constant(); ok {
+			sql := string(drivers.AppendText(nil, s))
+			if strings.TrimSpace(sql) == "" {
+				errs = append(errs, op.Errorf(field, "the statement is empty"))
+			} else if db != nil {
+				var flaws []flaw
+				c.fixed, flaws = c.bindings.compile(sql)
+				for _, f := range flaws {
+					path := append(f.path, field)[:max(1, len(f.path))]
+					errs = append(errs, op.Errorf(path[0], "%s", f.message).At(path[1:]...).WithHint("%s", f.hint))
+				}
+			}
+		} else {
+			c.text = text
+		}
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// bind reads the arguments.
+func (c *call) bind(op *drivers.Op) (errs drivers.FieldErrors) {
+	args, ok := op.Get("args")
+	if !ok {
+		return nil
+	}
+	b := &c.bindings
+	b.given = true
+	add := func(key string, v drivers.Value) {
+		if v.Template == nil {
+			errs = append(errs, op.Errorf("args", "an argument is text, a number, true, false or null").At(key))
+			return
+		}
+		b.templates = append(b.templates, v.Template)
+		value, constant := v.Template.Constant()
+		if constant {
+			var err error
+			if value, err = argument(value); err != nil {
+				errs = append(errs, op.Errorf("args", "%v", err).At(key))
+			}
+		}
+		c.constants = append(c.constants, value)
+		c.varying = append(c.varying, !constant)
+	}
+	if args.IsMap {
+		b.names = []string{}
+		for _, e := range args.Map {
+			b.names = append(b.names, e.Key)
+			add(e.Key, e.Value)
+		}
+		return errs
+	}
+	for i, v := range args.List {
+		add(fmt.Sprint(i), v)
+	}
+	return errs
+}
+
+// argument brings a value of a template into one of the types that every database takes: nil, string, int64, float64
+// and bool.
+func argument(v any) (any, error) {
+	switch v := v.(type) {
+	case nil, string, int64, float64, bool:
+		return v, nil
+	case int:
+		return int64(v), nil
+	}
+	return nil, fmt.Errorf("an argument is text, a number, true, false or null, not %s", kindOf(v))
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case []any:
+		return "a list"
+	case map[string]any, map[string]string:
+		return "a mapping"
+	}
+	return "something else"
+}
+
+// statement returns the statement of one call, and appends its arguments to args.
+func (c *call) statement(args []any, in *drivers.Input) (statement, []any, error) {
+	s := c.fixed
+	if c.text != nil {
+		text, err := c.text.AppendText(nil, in)
+		if err != nil {
+			return s, args, err
+		}
+		var flaws []flaw
+		if s, flaws = c.bindings.compile(string(text)); len(flaws) > 0 {
+			return s, args, flaws[0]
+		}
+	}
+	for _, i := range s.order {
+		v := c.constants[i]
+		if c.varying[i] {
+			got, err := c.bindings.templates[i].Eval(in)
+			if err == nil {
+				v, err = argument(got)
+			}
+			if err != nil {
+				return s, args, fmt.Errorf("args: %w", err)
+			}
+		}
+		args = append(args, v)
+	}
+	return s, args, nil
+}

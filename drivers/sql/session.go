@@ -1,0 +1,170 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+)
+
+// session is one user at one database.
+type session struct {
+	client *client
+	own    *slot // the user's connection; nil while it has none of the shared ones
+
+	request request
+	answer  answer
+	args    []any
+	timer   *time.Timer
+
+	// watched is the context whose end expires current.
+	watched context.Context
+	unwatch func() bool
+	current atomic.Pointer[connection]
+}
+
+// Do sends one statement and reads its answer to the end.
+func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out *drivers.Outcome) error {
+	call := c.(*call)
+	out.Protocol = s.client.database.dialect.String()
+	s.answer.reset(call)
+	if err := ctx.Err(); err != nil {
+		return ended(ctx, err)
+	}
+	st, args, err := call.statement(s.args[:0], in)
+	s.args = args
+	if err != nil {
+		return drivers.Fail(drivers.Expectation, fmt.Errorf("the statement can't be made: %w", err))
+	}
+	if s.own == nil {
+		if err := s.acquire(ctx, in, out); err != nil {
+			return err
+		}
+	}
+	slot := s.own
+	if s.client.shared != nil {
+		// A connection with an open transaction stays with the user who began it.
+		defer func() {
+			if slot.conn == nil || !slot.conn.inTransaction() {
+				s.own = nil
+				s.client.shared <- slot
+			}
+		}()
+	}
+	if slot.conn != nil && !slot.conn.limit(in.Deadline) {
+		slot.abandon(false)
+	}
+	if slot.conn == nil {
+		if slot.conn, err = s.client.open(ctx, in.Deadline, out); err != nil {
+			return err
+		}
+		slot.conn.limit(in.Deadline)
+	}
+	s.watch(ctx, &slot.conn)
+	if ctx.Err() != nil {
+		slot.conn.expire()
+	}
+
+	r := &s.request
+	*r = request{call: call, statement: st, args: args, in: in, out: out, answer: &s.answer}
+	for _, a := range args {
+		out.BytesOut += size(a)
+	}
+	begin := time.Now()
+	err = slot.conn.run(ctx, r)
+	end := time.Now()
+	if !r.first.IsZero() {
+		out.TTFB, out.Transfer = r.first.Sub(begin), end.Sub(r.first)
+	}
+	s.answer.bytes = out.BytesIn
+	if err == nil {
+		out.Success, out.Answer = true, &s.answer
+		s.current.Store(nil)
+		return nil
+	}
+	err = s.failed(ctx, slot, in, err)
+	s.current.Store(nil)
+	return err
+}
+
+// failed leaves the connection of a failed call in a state to be used again, or closes it.
+func (s *session) failed(ctx context.Context, slot *slot, in *drivers.Input, err error) error {
+	err = classify(ctx, in.Deadline, slot.conn.cause(), err)
+	if drivers.KindOf(err) == drivers.Status {
+		if !slot.conn.inTransaction() {
+			return err
+		}
+		if slot.conn.rollback(ctx) == nil {
+			return err
+		}
+	}
+	kind := drivers.KindOf(err)
+	slot.abandon(kind == drivers.Timeout || kind == drivers.Aborted)
+	return err
+}
+
+// acquire waits for one of the shared connections.
+func (s *session) acquire(ctx context.Context, in *drivers.Input, out *drivers.Outcome) error {
+	select {
+	case s.own = <-s.client.shared:
+		out.Wait = 0
+		return nil
+	default:
+	}
+	begin := time.Now()
+	if s.timer == nil {
+		s.timer = time.NewTimer(in.Deadline.Sub(begin))
+	} else {
+		s.timer.Reset(in.Deadline.Sub(begin))
+	}
+	defer s.timer.Stop()
+	var err error
+	select {
+	case s.own = <-s.client.shared:
+	case <-s.timer.C:
+		err = drivers.Fail(drivers.Timeout, fmt.Errorf("no connection was free before the time-out: all %d were in use", cap(s.client.shared)))
+	case <-ctx.Done():
+		err = ended(ctx, ctx.Err())
+	}
+	out.Wait = time.Since(begin)
+	return err
+}
+
+// watch makes the end of ctx expire conn. It allocates only when ctx is another one than last time.
+func (s *session) watch(ctx context.Context, conn *connection) {
+	s.current.Store(conn)
+	if ctx == s.watched {
+		return
+	}
+	if s.unwatch != nil {
+		s.unwatch()
+		s.unwatch = nil
+	}
+	s.watched = ctx
+	if ctx.Done() != nil {
+		s.unwatch = context.AfterFunc(ctx, func() {
+			if c := s.current.Load(); c != nil {
+				(*c).expire()
+			}
+		})
+	}
+}
+
+// Close closes the user's connection.
+func (s *session) Close() error {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	if s.own != nil {
+		if s.client.shared != nil {
+			s.own.abandon(false) // a transaction is open
+			s.client.shared <- s.own
+		} else {
+			s.own.leave()
+		}
+		s.own = nil
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package sqltest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options bend a server for a test. Settings are lines of its configuration.
+type Options struct {
+	Settings []string
+	// Certificate and Key are PEM files for TLS; empty for none.
+	Certificate, Key []byte
+}
+
+// StartPostgres starts PostgreSQL and stops it when the test ends. It is found in PATH, or where Debian has it.
+func StartPostgres(t testing.TB, o Options) *Server {
+	t.Helper()
+	const debian = "/usr/lib/postgresql/*/bin"
+	initdb, postgres := find(t, "initdb", debian), find(t, "postgres", debian)
+	owner := unprivileged(t, "postgres")
+	dir := folder(t, owner)
+	s := &Server{User: "tester", Password: "s3cret-pg", Database: "postgres"}
+
+	write := func(name string, content []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if owner != nil {
+			if err := os.Chown(file, int(owner.Uid), int(owner.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return file
+	}
+	data := filepath.Join(dir, "data")
+	init := command(dir, owner, initdb, "-D", data, "-U", s.User, "--pwfile", write("password", []byte(s.Password)),
+		"--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions")
+	if out, err := init.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	port := freePort(t)
+	s.Addr = "127.0.0.1:" + port
+	args := []string{"-D", data, "-p", port, "-k", dir}
+	settings := []string{"listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB",
+		"max_wal_size=64MB", "autovacuum=off", "timezone=UTC", "log_timezone=UTC"}
+	if o.Certificate != nil {
+		settings = append(settings, "ssl=on", "ssl_cert_file="+write("server.crt", o.Certificate), "ssl_key_file="+write("server.key", o.Key))
+	}
+	for _, c := range append(settings, o.Settings...) {
+		args = append(args, "-c", c)
+	}
+	p := start(t, command(dir, owner, postgres, args...), syscall.SIGQUIT)
+	s.PID = p.cmd.Process.Pid
+	p.await(t, func() error {
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		conn, err := pgx.Connect(ctx, s.PostgresURL())
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	return s
+}
+
+// PostgresURL is the DSN of a PostgreSQL server, password included.
+func (s *Server) PostgresURL() string {
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", s.User, s.Password, s.Addr, s.Database)
+}
