@@ -1,0 +1,126 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/planrun/planrun/drivers"
+)
+
+// The gRPC library reports what it finds wrong on this side as a status, too. Whether a status came from the server
+// decides between an answer and a failure, and a server may pass on the very texts that its own client made up. So a
+// text is believed only along with what the wire has seen.
+
+// marks are what is known of a call besides its status.
+type marks struct {
+	ctx      context.Context
+	deadline time.Time
+	wire     *wire
+	reset    bool // the server reset a stream of the connection meanwhile
+	trailers bool // the server sent trailers that were not empty
+	max      int64
+}
+
+// isSpent tells that nothing was sent because the channel's only connection is gone.
+func isSpent(err error) bool {
+	return err != nil && status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), errSpent.Error())
+}
+
+// local are the beginnings of texts that the library makes when the answer breaks the protocol.
+var local = map[codes.Code][]string{
+	codes.Internal: {
+		"server closed the stream without sending trailers", "cardinality violation", "unexpected EOF", "grpc: ",
+		"peer header list size exceeded", "a HEADERS frame cannot appear", "protocol error: ", "transport: ", "malformed header",
+		"received invalid frame", "received ", "header list size to send violates", "unexpected HTTP status code received from server", "invalid header",
+	},
+	codes.Unknown:          {"malformed header", "transport: ", "unexpected HTTP status code received from server"},
+	codes.Unimplemented:    {"unexpected HTTP status code received from server", "grpc: Decompressor is not installed"},
+	codes.Unavailable:      {"unexpected HTTP status code received from server"},
+	codes.Unauthenticated:  {"unexpected HTTP status code received from server"},
+	codes.PermissionDenied: {"unexpected HTTP status code received from server"},
+}
+
+// failure returns why a call that ended with st was not answered, nil if it was.
+func (m *marks) failure(st *status.Status) error {
+	code, text := st.Code(), st.Message()
+	if m.trailers {
+		return nil
+	}
+	switch code {
+	case codes.DeadlineExceeded:
+		if !time.Now().Before(m.deadline) || m.ctx.Err() != nil {
+			return drivers.Fail(drivers.Timeout, errors.New("waiting for the answer: timed out"))
+		}
+	case codes.Canceled:
+		switch {
+		case m.ctx.Err() == context.Canceled:
+			return drivers.Fail(drivers.Aborted, errors.New("waiting for the answer: the run was interrupted"))
+		case m.ctx.Err() != nil:
+			return drivers.Fail(drivers.Timeout, errors.New("waiting for the answer: timed out"))
+		}
+	case codes.ResourceExhausted:
+		if strings.HasPrefix(text, "grpc: received message") {
+			return drivers.Fail(drivers.Protocol, fmt.Errorf("a message of the answer%s is larger than %s: raise max_message", sizeIn(text), size(m.max)))
+		}
+	}
+	if name, ok := strings.CutPrefix(text, "stream terminated by RST_STREAM with error code: "); ok && m.reset {
+		switch name {
+		case "REFUSED_STREAM", "ENHANCE_YOUR_CALM":
+			return drivers.Fail(drivers.Refused, fmt.Errorf("the server refused the call: %s", name))
+		}
+		return drivers.Fail(drivers.Reset, fmt.Errorf("the server broke off the call: %s", name))
+	}
+	if code == codes.Unavailable && m.wire.ended.Load() {
+		// The server's GOAWAY left this call out, or the connection broke.
+		if text == "the connection is draining" || m.wire.broken.Load() && lost(text) {
+			return m.wire.loss("waiting for the answer")
+		}
+	}
+	for _, prefix := range local[code] {
+		if strings.HasPrefix(text, prefix) {
+			return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not gRPC's: %s", strings.TrimPrefix(text, "transport: ")))
+		}
+	}
+	return nil
+}
+
+// lost tells the texts that the library has for a connection that broke.
+func lost(text string) bool {
+	for _, prefix := range []string{
+		"error reading from server", "connection error: ", "closing transport due to", "transport is closing",
+		"the connection is draining", "keepalive ping failed", "closing connection since", "the client connection is closing",
+		"no active streams left", "received goaway",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// sizeIn finds the size in the library's "received message larger than max (6291461 vs. 4194304)".
+func sizeIn(text string) string {
+	_, rest, ok := strings.Cut(text, "(")
+	var n, limit int64
+	if _, err := fmt.Sscanf(rest, "%d vs. %d", &n, &limit); !ok || err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%d bytes)", n)
+}
+
+// size writes bytes as a plan has them.
+func size(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	}
+	return fmt.Sprintf("%dB", n)
+}
