@@ -50,7 +50,7 @@ func Slug(name string) string {
 		} else {
 			hyphen = true
 		}
-		if b.Len() >= 60 {
+		if b.Len() > 58 { // the next round may add two
 			break
 		}
 	}

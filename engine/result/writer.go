@@ -55,7 +55,7 @@ func (w *Writer) locked(kind string, fields func(*mapping)) error {
 func (w *Writer) emit(kind string) error {
 	p := w.enc.buf.Bytes()
 	if len(p) > frameLimit {
-		return fmt.Errorf("can't record a %s of %d bytes: %d are the most", kind, len(p), frameLimit)
+		return fmt.Errorf("a record (%s) of %d bytes is too large: %d are the most", kind, len(p), frameLimit)
 	}
 	head := binary.LittleEndian.AppendUint32(w.out.AvailableBuffer(), uint32(len(p)))
 	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(p, castagnoli))
