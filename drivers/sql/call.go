@@ -155,31 +155,37 @@ func kindOf(v any) string {
 	return "something else"
 }
 
-// statement returns the statement of one call, and appends its arguments to args.
-func (c *call) statement(args []any, in *drivers.Input) (statement, []any, error) {
+// statement returns the statement of one call and its arguments, which are kept in buf.
+func (c *call) statement(buf *[]any, in *drivers.Input) (statement, []any, error) {
 	s := c.fixed
 	if c.text != nil {
 		text, err := c.text.AppendText(nil, in)
 		if err != nil {
-			return s, args, err
+			return s, nil, err
 		}
 		var flaws []flaw
 		if s, flaws = c.bindings.compile(string(text)); len(flaws) > 0 {
-			return s, args, flaws[0]
+			return s, nil, flaws[0]
 		}
 	}
-	for _, i := range s.order {
-		v := c.constants[i]
+	// A value is made once, however often the text names it: buf has the values, and then the arguments.
+	values := (*buf)[:0]
+	for i, v := range c.constants {
 		if c.varying[i] {
 			got, err := c.bindings.templates[i].Eval(in)
 			if err == nil {
 				v, err = argument(got)
 			}
 			if err != nil {
-				return s, args, fmt.Errorf("args: %w", err)
+				return s, nil, fmt.Errorf("args: %w", err)
 			}
 		}
-		args = append(args, v)
+		values = append(values, v)
 	}
-	return s, args, nil
+	n := len(values)
+	for _, i := range s.order {
+		values = append(values, values[i])
+	}
+	*buf = values
+	return s, values[n:], nil
 }

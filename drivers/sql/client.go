@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // client is one database in one round.
 type client struct {
 	database *database
+	dialer   *dial.Dialer
 	// shared has the connections that users share; nil if every user has its own.
 	shared chan *slot
 	// background are cancellations that are under way.
@@ -21,7 +23,7 @@ type client struct {
 type slot struct{ conn connection }
 
 func newClient(d *database, pool drivers.Pool) *client {
-	c := &client{database: d}
+	c := &client{database: d, dialer: &dial.Dialer{Host: d.host, Port: d.port, Unix: d.socket}}
 	if pool.Connections > 0 && pool.Connections < pool.Users {
 		c.shared = make(chan *slot, pool.Connections)
 		for range pool.Connections {
@@ -86,7 +88,7 @@ func (s *slot) abandon(busy bool) {
 // open opens a connection until deadline, if there is one, and measures it.
 func (c *client) open(ctx context.Context, deadline time.Time, out *drivers.Outcome) (connection, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, ended(ctx, err)
+		return nil, dial.Fail(ctx, "connecting", err)
 	}
 	begin := time.Now()
 	limited := ctx
@@ -98,7 +100,8 @@ func (c *client) open(ctx context.Context, deadline time.Time, out *drivers.Outc
 		limited, cancel = context.WithDeadline(ctx, deadline)
 		defer cancel()
 	}
-	a := &attempt{dns: drivers.None, tls: drivers.None}
+	a := &attempt{dialer: c.dialer}
+	a.timing.DNS, a.timing.TLS = drivers.None, drivers.None
 	var conn connection
 	var err error
 	switch c.database.dialect {
@@ -112,8 +115,8 @@ func (c *client) open(ctx context.Context, deadline time.Time, out *drivers.Outc
 		conn, err = c.openSQLite(limited)
 	}
 	a.finish()
-	out.DNS, out.TLS = a.dns, a.tls
-	out.Connect = time.Since(begin) - max(a.dns, 0) - max(a.tls, 0)
+	out.DNS, out.TLS = a.timing.DNS, a.timing.TLS
+	out.Connect = time.Since(begin) - max(out.DNS, 0) - max(out.TLS, 0)
 	if err != nil {
 		return nil, c.refusal(ctx, limited, a, err)
 	}

@@ -22,16 +22,17 @@ type database struct {
 	name     string // for people, without secrets
 	url      string // without the password
 	password string
-	roots    []byte
+	// Where it is: host and port, or a socket's path, or the path of a file.
+	host, port, socket, path string
+	roots                    []byte
 	// connectTimeout is 0 if only the deadline of the call bounds connecting.
 	connectTimeout time.Duration
 
-	// One of these is set, or path.
+	// What the library of the dialect needs.
 	postgres  *pgconn.Config
 	tls       tlsMode
 	mysql     *gomysql.Config
 	sqlserver *msdsn.Config
-	path      string
 }
 
 func (d *database) key() string {

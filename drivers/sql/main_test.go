@@ -171,3 +171,12 @@ func (a *admin) count(text string) int { a.t.Helper(); return int(a.one(text).(i
 func postgresDSN(s *sqltest.Server, addr string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", s.User, s.Password, addr, s.Database)
 }
+
+func mariadbServer(t testing.TB) *sqltest.Server {
+	t.Helper()
+	return servers.mariadb.get(t, func(t testing.TB) *sqltest.Server { return sqltest.StartMariaDB(t, sqltest.Options{}) })
+}
+
+func mysqlDSN(s *sqltest.Server, addr string) string {
+	return fmt.Sprintf("mysql://%s:%s@%s/%s", s.User, s.Password, addr, s.Database)
+}

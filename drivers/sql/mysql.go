@@ -32,13 +32,14 @@ func (d *database) parseMySQL(u *url.URL, query url.Values) *flaw {
 	}
 	cfg.User, cfg.Passwd = u.User.Username(), d.password
 	cfg.DBName = strings.TrimPrefix(u.Path, "/")
-	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), orElse(u.Port(), "3306"))
-	if u.Hostname() == "" {
+	d.host, d.port = u.Hostname(), orElse(u.Port(), "3306")
+	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(d.host, d.port)
+	if d.host == "" {
 		return &flaw{message: "the host is missing", hint: "write mysql://user@host:3306/db"}
 	}
 	if cfg.TLS != nil {
 		if cfg.TLS.ServerName == "" && !cfg.TLS.InsecureSkipVerify {
-			cfg.TLS.ServerName = u.Hostname()
+			cfg.TLS.ServerName = d.host
 		}
 		if cfg.TLS.RootCAs == nil {
 			cfg.TLS.RootCAs = d.pool()
@@ -49,7 +50,7 @@ func (d *database) parseMySQL(u *url.URL, query url.Values) *flaw {
 	// Only text that is not to be prepared is sent with its arguments in it.
 	cfg.InterpolateParams = true
 	d.mysql = cfg
-	d.name = show("mysql", cfg.User, u.Hostname(), orElse(u.Port(), "3306"), cfg.DBName)
+	d.name = show("mysql", cfg.User, d.host, d.port, cfg.DBName)
 	return nil
 }
 

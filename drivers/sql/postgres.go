@@ -8,12 +8,16 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"path"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // tlsMode is how PostgreSQL's sslmode wants a connection.
@@ -74,9 +78,11 @@ func (d *database) parsePostgres(u *url.URL, query url.Values) *flaw {
 	}
 	d.postgres = cfg
 	if path.IsAbs(cfg.Host) {
+		_, d.socket = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 		d.name = show("postgres", cfg.User, "", "", cfg.Database) + "?host=" + cfg.Host
 	} else {
-		d.name = show("postgres", cfg.User, cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database)
+		d.host, d.port = cfg.Host, strconv.Itoa(int(cfg.Port))
+		d.name = show("postgres", cfg.User, d.host, d.port, cfg.Database)
 	}
 	return nil
 }
@@ -137,15 +143,11 @@ func (c *client) openPostgres(ctx context.Context, a *attempt) (connection, erro
 		if d.tls == tlsOff {
 			return conn, nil
 		}
-		begin := time.Now()
-		t, err := startTLS(ctx, conn, secure, d.tls, cfg.SSLNegotiation == "direct")
+		t, err := startTLS(ctx, conn, d, secure, d.tls, &a.timing)
 		if err != nil {
 			return conn, err
 		}
 		encrypted = t != conn
-		if encrypted {
-			a.tls = time.Since(begin)
-		}
 		return t, nil
 	}
 	login, err := pgconn.ConnectConfig(ctx, cfg)
@@ -177,7 +179,7 @@ func innermost(err error) error {
 				return err
 			}
 			// Types that say what kind of failure it is stay whole.
-			if kindOfTransport(err) != kindOfTransport(inner) {
+			if dial.Classify(err) != dial.Classify(inner) {
 				return err
 			}
 			err = inner
@@ -194,8 +196,8 @@ func innermost(err error) error {
 }
 
 // startTLS asks the server for TLS and shakes hands; without TLS at the server it returns conn, if mode allows that.
-func startTLS(ctx context.Context, conn net.Conn, cfg *tls.Config, mode tlsMode, direct bool) (net.Conn, error) {
-	if !direct {
+func startTLS(ctx context.Context, conn net.Conn, d *database, cfg *tls.Config, mode tlsMode, t *drivers.Timing) (net.Conn, error) {
+	if d.postgres.SSLNegotiation != "direct" {
 		if _, err := conn.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest
 			return nil, err
 		}
@@ -207,16 +209,12 @@ func startTLS(ctx context.Context, conn net.Conn, cfg *tls.Config, mode tlsMode,
 		case b[0] == 'N' && mode == tlsPrefer:
 			return conn, nil
 		case b[0] == 'N':
-			return nil, &tlsError{"the server does not offer TLS"}
+			return nil, drivers.Fail(drivers.TLS, errors.New("the server does not offer TLS"))
 		case b[0] != 'S':
 			return nil, errors.New("this is no PostgreSQL server")
 		}
 	}
-	t := tls.Client(conn, cfg)
-	if err := t.HandshakeContext(ctx); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return dial.Handshake(ctx, conn, cfg, d.host, t)
 }
 
 func postgresError(severity, code, message, detail, hint string) *serverError {
@@ -251,28 +249,22 @@ func (p *postgresConn) rollback(context.Context) error {
 // worry about, a FATAL error is the end.
 func (p *postgresConn) limit(deadline time.Time) bool {
 	p.wire.limit(deadline)
-	switch p.wire.idle() {
-	case gone:
-		return false
-	case unread:
-		// A message comes in one piece unless the network splits it, so this is no long wait.
-		p.wire.limit(time.Now().Add(time.Millisecond))
-		defer p.wire.limit(deadline)
-		for {
-			msg, err := p.frontend.Receive()
-			if err != nil {
-				quiet := kindOfTransport(err) == kindOfTransport(context.DeadlineExceeded)
-				if quiet {
-					p.wire.forgive()
-				}
-				return quiet
-			}
-			if _, bad := msg.(*pgproto3.ErrorResponse); bad {
-				return false
-			}
+	if !p.wire.idle.Readable() {
+		return true
+	}
+	// What has arrived is read, and nothing is waited for: a message comes in one piece unless the network splits it.
+	p.wire.limit(time.Now().Add(time.Millisecond))
+	defer p.wire.limit(deadline)
+	for {
+		msg, err := p.frontend.Receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p.wire.forgive()
+			return true
+		}
+		if _, bad := msg.(*pgproto3.ErrorResponse); bad || err != nil {
+			return false
 		}
 	}
-	return true
 }
 
 func (p *postgresConn) expire()      { p.wire.expire() }
@@ -294,20 +286,16 @@ func (p *postgresConn) abandon(busy bool) {
 
 // cancel sends a CancelRequest. Nothing depends on whether it arrives.
 func (p *postgresConn) cancel(ctx context.Context) {
-	var a attempt
+	a := &attempt{dialer: p.client.dialer}
 	addr := p.wire.RemoteAddr()
-	network, address := addr.Network(), addr.String()
-	if network == "unix" {
-		network, address = pgconn.NetworkAddress(p.client.database.postgres.Host, p.client.database.postgres.Port)
-	}
-	conn, err := a.dial(ctx, network, address)
+	conn, err := a.dial(ctx, addr.Network(), addr.String())
 	if err != nil {
 		return
 	}
 	defer conn.Close()
 	defer a.finish()
 	if p.secure != nil {
-		if conn, err = startTLS(ctx, conn, p.secure, tlsRequire, p.client.database.postgres.SSLNegotiation == "direct"); err != nil {
+		if conn, err = startTLS(ctx, conn, p.client.database, p.secure, tlsRequire, &a.timing); err != nil {
 			return
 		}
 	}

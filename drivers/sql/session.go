@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // session is one user at one database.
@@ -16,7 +17,7 @@ type session struct {
 
 	request request
 	answer  answer
-	args    []any
+	values  []any // of arguments
 	timer   *time.Timer
 
 	// watched is the context whose end expires current.
@@ -31,10 +32,9 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 	out.Protocol = s.client.database.dialect.String()
 	s.answer.reset(call)
 	if err := ctx.Err(); err != nil {
-		return ended(ctx, err)
+		return dial.Fail(ctx, "before the statement", err)
 	}
-	st, args, err := call.statement(s.args[:0], in)
-	s.args = args
+	st, args, err := call.statement(&s.values, in)
 	if err != nil {
 		return drivers.Fail(drivers.Expectation, fmt.Errorf("the statement can't be made: %w", err))
 	}
@@ -126,7 +126,7 @@ func (s *session) acquire(ctx context.Context, in *drivers.Input, out *drivers.O
 	case <-s.timer.C:
 		err = drivers.Fail(drivers.Timeout, fmt.Errorf("no connection was free before the time-out: all %d were in use", cap(s.client.shared)))
 	case <-ctx.Done():
-		err = ended(ctx, ctx.Err())
+		err = dial.Fail(ctx, "waiting for a connection", ctx.Err())
 	}
 	out.Wait = time.Since(begin)
 	return err

@@ -27,7 +27,8 @@ func (d *database) parseSQLServer(u *url.URL, query url.Values) *flaw {
 	if ok && d.connectTimeout == 0 {
 		d.connectTimeout = timeout
 	}
-	if u.Hostname() == "" {
+	// Without a port, the library asks the browser service of a named instance for one.
+	if d.host, d.port = u.Hostname(), orElse(u.Port(), "1433"); d.host == "" {
 		return &flaw{message: "the host is missing", hint: "write sqlserver://user@host:1433?database=db"}
 	}
 	if !query.Has("app name") {

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"time"
 )
@@ -182,8 +183,10 @@ func (s *standard) rollback(ctx context.Context) error {
 		_, err = stmt.(driver.StmtExecContext).ExecContext(ctx, nil)
 		stmt.Close()
 	}
-	if err != nil && !has[*serverError](s.said(err)) {
-		return err
+	if err != nil {
+		if _, ok := errors.AsType[*serverError](s.said(err)); !ok {
+			return err
+		}
 	}
 	// An answer that there was nothing to roll back is as good.
 	s.open = false
@@ -197,7 +200,7 @@ func (s *standard) limit(deadline time.Time) bool {
 	}
 	s.wire.limit(deadline)
 	// These servers say nothing unasked, except why they are about to close.
-	return s.wire.idle() == quiet
+	return !s.wire.idle.Readable()
 }
 
 func (s *standard) expire() {

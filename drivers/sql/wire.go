@@ -4,8 +4,10 @@ import (
 	"context"
 	"net"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // wire is a database's connection as its library sees it. The deadline on it is the session's alone: those that
@@ -13,20 +15,13 @@ import (
 // libraries replace by one of their own.
 type wire struct {
 	net.Conn
-	raw  syscall.RawConn // nil where the connection has none
-	peek peeker
+	idle *dial.Idle
 
 	mu      sync.Mutex
 	failure error
 }
 
-func newWire(c net.Conn) *wire {
-	w := &wire{Conn: c}
-	if s, ok := c.(syscall.Conn); ok {
-		w.raw, _ = s.SyscallConn()
-	}
-	return w
-}
+func newWire(c net.Conn) *wire { return &wire{Conn: c, idle: dial.NewIdle(c)} }
 
 // Read implements net.Conn.
 func (w *wire) Read(b []byte) (int, error) {
@@ -83,49 +78,36 @@ func (w *wire) limit(t time.Time) { w.Conn.SetDeadline(t) }
 // expire ends reading and writing now. It may be called from any goroutine.
 func (w *wire) expire() { w.Conn.SetDeadline(time.Unix(1, 0)) }
 
-// attempt measures the parts of opening a connection that a library doesn't tell apart.
+// attempt opens one connection and measures the parts of that which a library doesn't tell apart.
 type attempt struct {
-	dns, tls time.Duration
-	wire     *wire
-	stop     func() bool
+	dialer  *dial.Dialer
+	timing  drivers.Timing
+	failure error // of dialling
+	wire    *wire
+	stop    func() bool
 }
 
-// dial resolves a name and connects to the first of its addresses that answers, within ctx. The connection's deadline
-// is that of ctx until finish.
+// dial connects to addr within ctx. The connection's deadline is that of ctx until finish.
 func (a *attempt) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var dialer net.Dialer
-	if host, port, err := net.SplitHostPort(addr); err == nil && network != "unix" && net.ParseIP(host) == nil {
-		begin := time.Now()
-		ips, err := net.DefaultResolver.LookupHost(ctx, host)
-		a.dns = max(a.dns, 0) + time.Since(begin)
-		if err != nil {
+	dialer := a.dialer
+	if network != "unix" && addr != dialer.String() {
+		var err error
+		if dialer, err = dial.To(addr); err != nil {
 			return nil, err
 		}
-		for i, ip := range ips {
-			var c net.Conn
-			if c, err = dialer.DialContext(ctx, network, net.JoinHostPort(ip, port)); err == nil {
-				return a.adopt(ctx, c), nil
-			}
-			if i == len(ips)-1 || ctx.Err() != nil {
-				return nil, err
-			}
-		}
 	}
-	c, err := dialer.DialContext(ctx, network, addr)
+	c, err := dialer.Dial(ctx, &a.timing)
 	if err != nil {
+		a.failure = err
 		return nil, err
 	}
-	return a.adopt(ctx, c), nil
-}
-
-func (a *attempt) adopt(ctx context.Context, c net.Conn) *wire {
 	a.finish()
 	a.wire = newWire(c)
 	if t, ok := ctx.Deadline(); ok {
 		a.wire.limit(t)
 	}
 	a.stop = context.AfterFunc(ctx, a.wire.expire)
-	return a.wire
+	return a.wire, nil
 }
 
 // finish takes the connection's deadline off the context of the attempt.
