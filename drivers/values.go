@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 )
@@ -130,4 +131,13 @@ func (e FieldErrors) Err() error {
 		return nil
 	}
 	return e
+}
+
+// With returns the values with another template for a key.
+func (v Values) With(key string, t Template) Values {
+	fields := maps.Clone(v.fields)
+	f := fields[key]
+	f.Template = t
+	fields[key] = f
+	return Values{path: v.path, fields: fields}
 }

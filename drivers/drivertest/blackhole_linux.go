@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ func BlackHoleAddr(t testing.TB) (addr string, ok bool) {
 	addr = fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
 	for range 16 {
 		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 			return addr, true
 		}
 		if err != nil {

@@ -1,0 +1,209 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
+)
+
+// http2 makes one attempt on a stream. again says that nothing was sent because the connection had ended before.
+func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) (again bool, err error) {
+	start := time.Now()
+	defer c.streams.give(m)
+	out.Protocol = "HTTP/2"
+	ctx, cancel := context.WithDeadline(ctx, in.Deadline)
+	defer cancel()
+
+	request, payload := r.template, r.payload
+	if request == nil || s.msg.replaced {
+		if request, err = s.msg.request(s.msg.place); err != nil {
+			m.conn.Release()
+			return false, err
+		}
+		payload = s.msg.body
+	}
+	request = request.WithContext(ctx)
+	var sent *payloadReader
+	if len(payload) > 0 {
+		sent = &payloadReader{}
+		sent.Reset(payload)
+		request.Body = sent
+	}
+	response, err := m.conn.RoundTrip(request)
+	first := time.Now()
+	if sent != nil {
+		out.BytesOut += sent.read.Load()
+	}
+	if err != nil {
+		if strings.Contains(err.Error(), "http2: client conn not usable") {
+			return true, nil
+		}
+		dial.Add(&out.TTFB, first.Sub(start))
+		return false, s.failedStream(ctx, "waiting for the answer", err)
+	}
+	defer response.Body.Close()
+	dial.Add(&out.TTFB, first.Sub(start))
+	s.resp.begin(response.StatusCode, "HTTP/2")
+	s.resp.head2 = response.Header
+	s.ticket.total = response.ContentLength
+	out.Status = response.StatusCode
+
+	b := &flow{session: s, ctx: ctx, body: response.Body, stall: r.Stall, cancel: cancel}
+	b.buf = buffers.get(s.buffer)
+	defer buffers.put(b.buf)
+	err = s.drain(ctx, r, b, nil, in, out, sink)
+	dial.Add(&out.Transfer, time.Since(first))
+	return false, err
+}
+
+// payloadReader is a request's body. Without GetBody it can't be sent twice. It counts what was taken from it.
+type payloadReader struct {
+	bytes.Reader
+	read atomic.Int64
+}
+
+func (p *payloadReader) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	p.read.Add(int64(n))
+	return n, err
+}
+
+// WriteTo is not passed on: all of the body has to go through Read.
+func (p *payloadReader) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{p})
+}
+
+func (*payloadReader) Close() error { return nil }
+
+// flow is the body of an HTTP/2 answer.
+type flow struct {
+	session *Session
+	ctx     context.Context
+	cancel  context.CancelFunc
+	body    io.Reader
+	buf     []byte
+	err     error
+	stall   time.Duration
+	timer   *time.Timer
+	stalled atomic.Bool
+}
+
+func (f *flow) next() ([]byte, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	if f.stall > 0 {
+		if f.timer == nil {
+			f.timer = time.AfterFunc(f.stall, func() {
+				f.stalled.Store(true)
+				f.cancel()
+			})
+		} else {
+			f.timer.Reset(f.stall)
+		}
+	}
+	n, err := f.body.Read(f.buf)
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	switch {
+	case err == nil, err == io.EOF:
+	case f.stalled.Load():
+		err = drivers.Fail(drivers.Timeout, fmt.Errorf("reading the answer: %s, then nothing for %v", f.session.far(), f.stall))
+	default:
+		err = f.session.failedStream(f.ctx, "reading the answer: "+f.session.far(), err)
+	}
+	if n > 0 {
+		f.err = err
+		return f.buf[:n], nil
+	}
+	return nil, err
+}
+
+// streamError has the fields of the error of one stream in net/http, which errors.As fills in.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return fmt.Sprintf("stream error %d", e.Code) }
+
+const refusedStream = 7 // RFC 9113, section 7
+
+// failedStream makes the error of a call over HTTP/2.
+func (s *Session) failedStream(ctx context.Context, doing string, err error) error {
+	if e, ok := errors.AsType[*drivers.Error](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return dial.Fail(ctx, doing, err)
+	}
+	text := err.Error()
+	var se streamError
+	if errors.As(err, &se) {
+		switch {
+		case se.Code == refusedStream:
+			return drivers.Fail(drivers.Refused, fmt.Errorf("%s: the server refused the stream", doing))
+		case strings.Contains(text, "received from peer"):
+			return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the server reset the stream (%s)", doing, code(text)))
+		}
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("%s: %s", doing, shorten(text)))
+	}
+	switch {
+	case strings.Contains(text, "graceful shutdown GOAWAY"), strings.Contains(text, "received GOAWAY from server"):
+		return drivers.Fail(drivers.Refused, fmt.Errorf("%s: the server is leaving (GOAWAY) and did not take the request", doing))
+	case strings.Contains(text, "server sent GOAWAY and closed"):
+		return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the server closed the connection (GOAWAY)", doing))
+	case strings.Contains(text, "client connection lost"), strings.Contains(text, "client conn is closed"),
+		strings.Contains(text, "force closed"), strings.Contains(text, "not be established"):
+		return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the connection was lost", doing))
+	case strings.Contains(text, "looked like an HTTP/1.1 header"):
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("HTTP/2 was asked for, but the server speaks HTTP/1.1"))
+	}
+	switch kind := dial.Classify(err); kind {
+	case drivers.Reset:
+		return drivers.Fail(kind, fmt.Errorf("%s: the connection ended before the whole answer", doing))
+	case drivers.Protocol:
+		return drivers.Fail(kind, fmt.Errorf("%s: %s", doing, shorten(strings.TrimPrefix(text, "http2: "))))
+	}
+	return dial.Fail(ctx, doing, err)
+}
+
+// code is the name of the code in the text of a stream's error: "stream error: stream ID 3; CANCEL; received ...".
+func code(text string) string {
+	if parts := strings.Split(text, "; "); len(parts) > 1 {
+		return parts[1]
+	}
+	return "unknown code"
+}
+
+// buffers are reused between the calls of all sessions: a session over HTTP/2 needs one only while it reads.
+var buffers bufferPools
+
+type bufferPools struct{ small, bulk sync.Pool }
+
+func (p *bufferPools) of(size int) *sync.Pool {
+	if size > readBuffer {
+		return &p.bulk
+	}
+	return &p.small
+}
+
+func (p *bufferPools) get(size int) []byte {
+	if b, ok := p.of(size).Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, size)
+}
+
+func (p *bufferPools) put(b []byte) { p.of(len(b)).Put(&b) }
