@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+)
+
+// writtenAssertion is an assertion as it stands in the file, before there are names to parse it with.
+type writtenAssertion struct {
+	n               *node
+	place           diag.Place
+	scenario, phase string
+	warn            bool
+}
+
+// asserts decodes a list of assertions, or a single one.
+func (b *binder) asserts(n *node, scenario, phase string) []*writtenAssertion {
+	if n == nil {
+		return nil
+	}
+	items := []*node{n}
+	if n.shape == sequence {
+		items = b.unsplit(n)
+	}
+	var out []*writtenAssertion
+	for _, it := range items {
+		warn := false
+		if it.shape == mapping && (it.value("assert") != nil || it.value("severity") != nil) {
+			s := b.section(it, it, b.format.long, b.scope)
+			warn = s.text("severity") == "warn"
+			if it = s.node("assert"); it == nil {
+				continue
+			}
+			if it.shape == sequence {
+				b.on(it, "write an item for each", "expected one assertion, not a list")
+				continue
+			}
+		}
+		for _, e := range b.expressions(it) {
+			out = append(out, &writtenAssertion{e, b.place(e), scenario, phase, warn})
+		}
+	}
+	return out
+}
+
+// assertions parses all assertions of a plan. Where the plan itself has faults, only those faults are noted that don't
+// depend on them.
+func (b *binder) assertions(p *Plan, written []*writtenAssertion, complete bool) {
+	for _, w := range written {
+		a, errs := expression.ParseAssertion(w.n.text, b.names)
+		if len(errs) > 0 {
+			b.faults(w.n, errs)
+			continue
+		}
+		if complete && !b.fits(p, w, a) {
+			continue
+		}
+		p.Assertions = append(p.Assertions, &Assertion{
+			Assertion: a, Text: w.n.text, Place: b.textPlace(w.n), Scenario: w.scenario, Phase: w.phase, Warn: w.warn,
+		})
+	}
+}
+
+// textPlace is where the text of a scalar begins, behind its quote if it has one.
+func (b *binder) textPlace(n *node) diag.Place {
+	if p := b.places(n); len(p) > 0 {
+		return diag.Place{File: b.source.file, Line: p[0].line, Column: p[0].col}
+	}
+	return b.place(n)
+}
+
+// fits checks that each address of an assertion leads somewhere: what leads nowhere would never be judged.
+func (b *binder) fits(p *Plan, w *writtenAssertion, a *expression.Assertion) bool {
+	ok := true
+	for _, ad := range a.Addresses() {
+		fault := func(message, hint string) {
+			b.within(w.n, ad.Offset, ad.Length, message, hint)
+			ok = false
+		}
+		switch {
+		case w.scenario != "" && ad.Scenario != "" && ad.Scenario != w.scenario:
+			fault(fmt.Sprintf("an assertion of scenario %s can't name scenario %s", w.scenario, ad.Scenario), "write it in the assert: of the plan")
+		case w.phase != "" && ad.Phase != "" && ad.Phase != w.phase:
+			fault(fmt.Sprintf("an assertion of phase %s can't name phase %s", w.phase, ad.Phase), "write it in the assert: of the scenario")
+		case ad.Metric.Diff != "" && !ad.Metric.Previous && len(p.Targets) < 2:
+			fault(ad.Metric.Diff+" compares targets, and the plan has one", "")
+		case !p.leads(ad, w.scenario, w.phase):
+			fault(b.nowhere(ad, w), "")
+		}
+	}
+	return ok
+}
+
+// leads tells whether an address, written in a scenario and a phase or outside of them, has a cell.
+func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
+	for _, s := range p.Scenarios {
+		if ad.Scenario != "" && ad.Scenario != s.Name || scenario != "" && scenario != s.Name {
+			continue
+		}
+		for _, ph := range s.Phases {
+			if ad.Phase != "" && ad.Phase != ph.Name || phase != "" && phase != ph.Name {
+				continue
+			}
+			if ph.hasStage(ad) && p.hasTarget(ad.Target) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *Plan) hasTarget(name string) bool {
+	for _, t := range p.Targets {
+		if name == "" || t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (ph *Phase) hasStage(ad *expression.Address) bool {
+	if ad.Stage == "" && !ad.Ramp {
+		return true
+	}
+	for _, st := range ph.Stages {
+		if st.Ramp == ad.Ramp && (ad.Stage == "" || ad.Stage == st.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// nowhere says why an address leads nowhere.
+func (b *binder) nowhere(ad *expression.Address, w *writtenAssertion) string {
+	scenario := ad.Scenario
+	if scenario == "" {
+		scenario = w.scenario
+	}
+	what := "the plan"
+	if scenario != "" {
+		what = "scenario " + scenario
+	}
+	var parts []string
+	if ph := ad.Phase; ph != "" {
+		parts = append(parts, "phase "+ph)
+	} else if w.phase != "" {
+		what = "phase " + w.phase
+	}
+	if ad.Stage != "" {
+		parts = append(parts, "stage "+ad.Stage)
+	}
+	if ad.Ramp {
+		parts = append(parts, "ramp")
+	}
+	if len(parts) == 0 {
+		return "nothing is measured that this could be judged by"
+	}
+	return what + " has no " + strings.Join(parts, " with ")
+}

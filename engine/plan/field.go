@@ -1,0 +1,71 @@
+package plan
+
+import "github.com/planrun/planrun/drivers"
+
+// Field is one key of a plan. The decoder, schema.json and the reference are made from the same fields: those of this
+// package, and those that drivers list for their steps.
+type Field struct {
+	drivers.Field
+	// Keys are the keys of a Group, or of the value of an OneOf.
+	Keys []Field
+	// Item is what each value of a Named is.
+	Item *Field
+	// Required says that the mapping makes no sense without the key.
+	Required bool
+}
+
+// Kinds of values that only plans have, beside those of drivers.
+const (
+	CountKind      drivers.Kind = 64 + iota // a whole number, at least 1
+	RateKind                                // a number of iterations per second, minute or hour
+	SpeedKind                               // a number of bytes per second
+	SpanKind                                // a duration, or two with .. between them
+	WarmupKind                              // a number of iterations, or a duration
+	NameKind                                // an identifier
+	ExpressionKind                          // one expression
+	ExpectsKind                             // an expression or a list of them
+	AssertsKind                             // an assertion or a list of them; Keys are those of the long form
+	NamedKind                               // a mapping of names to values of Item
+	OneOfKind                               // a mapping of one of Keys to its value, or that key alone
+	SequenceKind                            // a list of Item
+	VarsKind                                // a mapping of names to Scalar
+	TextMapKind                             // a mapping of names to Text
+)
+
+// own makes fields of those of a driver.
+func own(fields []drivers.Field) []Field {
+	out := make([]Field, len(fields))
+	for i, f := range fields {
+		out[i] = Field{Field: f, Keys: own(f.Fields)}
+	}
+	return out
+}
+
+// find returns the field of a key, nil if there is none.
+func find(fields []Field, key string) *Field {
+	for i := range fields {
+		if fields[i].Key == key {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// keysOf lists the keys of fields.
+func keysOf(fields []Field) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.Key
+	}
+	return out
+}
+
+// mainOf returns the field that a string fills, nil if there is none.
+func mainOf(fields []Field) *Field {
+	for i := range fields {
+		if fields[i].Main {
+			return &fields[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/planrun/planrun/drivers"
+)
+
+// format is the tables of a plan, with the steps of the drivers there are.
+type format struct {
+	drivers map[string]drivers.Driver
+	names   []string // of drivers, sorted
+	sinks   []string
+
+	plan, defaults, scenario, step, results []Field
+	phases                                  []Field // by kind; Keys are the parameters
+	stage, long                             []Field
+	sink                                    []Field // by kind
+	lab, service, route, relay              []Field
+}
+
+// entry makes a field of the tables below.
+func entry(key string, kind drivers.Kind, title, doc string, examples ...string) Field {
+	return Field{Field: drivers.Field{Key: key, Kind: kind, Title: title, Doc: doc, Examples: examples}}
+}
+
+func (f Field) otherwise(def string) Field { f.Default = def; return f }
+
+func (f Field) choices(c ...string) Field { f.Choices = c; return f }
+
+func (f Field) keys(k []Field) Field { f.Keys = k; return f }
+
+func (f Field) of(item Field) Field { f.Item = &item; return f }
+
+func (f Field) required() Field { f.Required = true; return f }
+
+func newFormat(known map[string]drivers.Driver, sinks []string) *format {
+	f := &format{drivers: known, names: slices.Sorted(maps.Keys(known)), sinks: sinks}
+
+	f.long = []Field{
+		entry("assert", ExpressionKind, "assertion", "What has to hold.", "p95 < 500ms").required(),
+		entry("severity", drivers.Choice, "severity", "`warn` reports the assertion and does not fail the run.").choices("fail", "warn").otherwise("fail"),
+	}
+	title := entry("title", drivers.Text, "title", "What people read instead of the name.")
+	timeout := entry("timeout", drivers.Duration, "time-out", "How long an iteration may take, from its start. The innermost one counts: phase, scenario, defaults.", "5s", "1m30s").otherwise("30s")
+	warmup := entry("warmup", WarmupKind, "warm-up", "Iterations that are not recorded, on the same connections, before the load: a number for each user, or a duration. With `rate` only a duration.", "1", "10s").otherwise("0")
+	rounds := entry("rounds", CountKind, "rounds", "How often the phase is repeated. Targets take turns, and from 6 rounds up differences have an interval.", "10").otherwise("1")
+	connections := entry("connections", CountKind, "connections", "How many connections all users share. Left out: one for all users with HTTP/2 and gRPC, one per user otherwise.", "4")
+	asserts := func(of string) Field {
+		return entry("assert", AssertsKind, "assertions", "What has to hold of "+of+". Assertions of the plan, the scenario and the phase add up.", "p95 < 500ms").keys(f.long)
+	}
+	expect := entry("expect", ExpectsKind, "expectations", "What an answer must be to count as a success, instead of the protocol's own judgement. All of it has to hold.", "status == 200")
+
+	f.stage = []Field{
+		entry("rate", RateKind, "rate", "The rate that the stage goes to and holds.", "600/s"),
+		entry("users", CountKind, "users", "The number of users that the stage goes to and holds.", "50"),
+		entry("ramp", drivers.Duration, "ramp", "How long it takes to get there.", "30s").otherwise("0s"),
+		entry("hold", drivers.Duration, "hold", "How long it stays there.", "2m"),
+		entry("judge", drivers.Bool, "judged", "`false` reports the hold and does not judge it.").otherwise("true"),
+		entry("name", NameKind, "name", "What the hold is called in assertions and reports.", "peak"),
+	}
+	common := []Field{
+		entry("name", NameKind, "name", "What the phase is called in assertions and reports. Left out: its kind.", "morning_peak"),
+		title, timeout, warmup, rounds, connections, asserts("the phase"),
+	}
+	params := func(own ...Field) []Field { return append(own, common...) }
+	count := entry("count", CountKind, "count", "How many iterations there are in all.", "50")
+	duration := entry("duration", drivers.Duration, "duration", "How long iterations are begun.", "1m")
+	pause := entry("pause", SpanKind, "pause", "How long a user waits between two iterations: a duration, or drawn from between two.", "1s", "1s..3s").otherwise("0s")
+	group := func(kind Kind, title, doc string, keys []Field) Field {
+		return entry(string(kind), drivers.Group, title, doc).keys(keys)
+	}
+	f.phases = []Field{
+		group(Single, "one iteration", "One iteration.", params()),
+		group(Sequential, "one after the other", "One user; the next iteration begins when the last one has ended.", params(count, duration, pause)),
+		group(Parallel, "at the same time", "The closed model: `users` at work at the same time, released together.", params(
+			entry("users", CountKind, "users", "How many users there are.", "50").required(),
+			entry("count", CountKind, "count", "How many iterations there are in all, over all users. Left out, with no `duration`: one for each user.", "500"),
+			duration, pause)),
+		group(RampAndHold, "ramps and holds", "A rate of arrivals (the open model) or a number of users (the closed model), ramped and held. Holds are judged, ramps are reported.", params(
+			entry("rate", RateKind, "rate", "Arrivals, whether or not earlier ones have been answered: the open model.", "600/s", "90/min"),
+			entry("users", CountKind, "users", "Users at work at the same time: the closed model.", "50"),
+			entry("from", RateKind, "from", "Where the first ramp begins: a rate, or a number of users.", "10/s").otherwise("0"),
+			entry("ramp", drivers.Duration, "ramp", "How long the ramp to `rate` or `users` takes.", "30s").otherwise("0s"),
+			entry("hold", drivers.Duration, "hold", "How long it is held.", "2m"),
+			entry("ramp_down", drivers.Duration, "ramp down", "How long the ramp to nothing takes at the end.", "10s").otherwise("0s"),
+			entry("stages", SequenceKind, "stages", "Several ramps and holds, one after the other, instead of `ramp` and `hold`.").of(entry("", drivers.Group, "stage", "A ramp, a hold, or both.").keys(f.stage)),
+			entry("arrivals", drivers.Choice, "arrivals", "`even` spaces arrivals evenly; `poisson` draws them, as independent callers would come. Only with `rate`.").choices("even", "poisson").otherwise("even"),
+			entry("max_in_flight", CountKind, "most in flight", "How many iterations may be under way at a time; further arrivals wait. Only with `rate`. Left out: the rate times the time-out.", "500"),
+			entry("patience", drivers.Duration, "patience", "An arrival that would begin later than this after it was due is dropped. Only with `rate`. Left out: the time-out.", "1s"))),
+	}
+	phases := entry("phases", SequenceKind, "phases", "How iterations are driven, one phase after the other.").of(entry("", OneOfKind, "phase", "A kind of phase and its parameters.").keys(f.phases))
+
+	var steps []Field
+	for _, name := range f.names {
+		steps = append(steps, entry(name, drivers.Group, name+" step", "One call with "+name+".").keys(own(known[name].Fields())))
+	}
+	f.step = append(slices.Clone(steps), expect)
+	byTarget := entry("by_target", NamedKind, "step for each target", "Another step for each target, so that they can be compared as one scenario.").of(entry("", drivers.Group, "step", "The step for this target.").keys(f.step))
+
+	f.scenario = append(append([]Field{title}, steps...), byTarget, expect, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
+
+	var blocks []Field
+	for _, s := range steps {
+		s.Title, s.Doc = s.Key+" defaults", "What every "+s.Key+" step has unless it says otherwise."
+		blocks = append(blocks, s)
+	}
+	f.defaults = append([]Field{timeout, warmup, rounds, connections, phases}, blocks...)
+
+	for _, kind := range sinks {
+		keys := []Field{entry("path", drivers.Text, "path", "The file that is written, relative to the working directory.", "results/hybrid."+kind).required()}
+		keys[0].Main = true
+		if kind == "csv" {
+			keys = append(keys, entry("rows", drivers.Choice, "rows", "`cells` writes a row for each cell, stage and step; `samples` one for each sample.").choices("cells", "samples").otherwise("cells"))
+		}
+		f.sink = append(f.sink, entry(kind, drivers.Group, kind+" report", "A report in "+kind+".").keys(keys))
+	}
+	f.results = []Field{
+		entry("path", drivers.Text, "path", "The file of the results stream, relative to the working directory.", "results/hybrid.msgpack").otherwise("results/<plan>-<time>-<4 hex>.msgpack"),
+		entry("samples", drivers.Bool, "samples", "`false` keeps no samples, only their sums.").otherwise("true"),
+	}
+
+	f.relay = []Field{
+		entry("rtt", drivers.Duration, "round trip", "Round trip between the relay and the service.", "11ms"),
+		entry("window", drivers.Size, "window", "Bytes in flight between the relay and the service.", "220kB"),
+	}
+	f.route = []Field{
+		entry("rtt", drivers.Duration, "round trip", "Round trip of the route.", "12ms"),
+		entry("jitter", drivers.Duration, "jitter", "Drawn for each packet and added to each way.", "1ms"),
+		entry("bandwidth", SpeedKind, "bandwidth", "Bytes a second in each direction.", "75MB/s"),
+		entry("window", drivers.Size, "window", "Bytes in flight for each connection and direction.", "320kB"),
+		entry("relay", drivers.Group, "relay", "A rendezvous over WebSocket between the route and the service.").keys(f.relay),
+	}
+	f.service = []Field{
+		entry("http", drivers.Group, "HTTP service", "Answers `/strings?bytes=`, `/file?size=` and more.").keys([]Field{
+			entry("serial", drivers.Duration, "serial work", "Work of each request, one request after the other.", "1500us"),
+			entry("delay", SpanKind, "work", "Work of each request, at the same time as that of others: a duration, or drawn from between two.", "100ms", "100ms..120ms"),
+			entry("slots", CountKind, "slots", "Requests at work at the same time; further ones queue. Left out: no limit.", "8"),
+			entry("tls", drivers.Bool, "TLS", "`true` speaks HTTP/1.1 and HTTP/2 over TLS.").otherwise("false"),
+		}),
+		entry("postgres", drivers.Group, "database", "Speaks PostgreSQL's protocol. It has a table `documents` with the columns `id` and `payload`.").keys([]Field{
+			entry("rows", CountKind, "rows", "Rows of `documents`.", "1000"),
+			entry("payload", drivers.Size, "payload", "Size of the column `payload`.", "8KiB"),
+		}),
+	}
+	f.lab = []Field{
+		entry("services", NamedKind, "services", "Systems under test, by name.").of(entry("", OneOfKind, "service", "What the service speaks.").keys(f.service)),
+		entry("routes", NamedKind, "routes", "Ways that lead to every service, by name. `lab.<route>.<service>` is an address.").of(entry("", drivers.Group, "route", "How the route is.").keys(f.route)),
+	}
+
+	f.plan = []Field{
+		entry("plan", drivers.Text, "name", "What the plan is called in reports. Left out: the name of its file.", "hybrid"),
+		entry("description", drivers.Text, "description", "What the plan is for."),
+		entry("vars", VarsKind, "variables", "Values by name, read as `${vars.name}` and changed by `--set vars.name=value`."),
+		entry("targets", NamedKind, "targets", "Variants of the system under test. Every phase runs against each of them. Their keys are free, and read as `${target.key}`.").of(entry("", TextMapKind, "target", "What tells this target from others, such as addresses.")),
+		entry("reference", drivers.Text, "reference", "The target that others are compared with. Left out: the first."),
+		entry("defaults", drivers.Group, "defaults", "What holds unless a scenario, a phase or a step says otherwise.").keys(f.defaults),
+		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "One step, and how it is driven.").keys(f.scenario)).required(),
+		asserts("the whole plan"),
+		entry("sinks", SequenceKind, "reports", "Reports that are written besides the results stream.").of(entry("", OneOfKind, "report", "A kind of report and its file.").keys(f.sink)),
+		entry("results", drivers.Group, "results", "Where the results stream goes.").keys(f.results),
+		entry("lab", drivers.Group, "lab", "Systems under test for rehearsal, started only when a target needs them.").keys(f.lab),
+		entry("preflight", drivers.Bool, "preflight", "`false` does not try to reach every endpoint before the load.").otherwise("true"),
+	}
+	return f
+}
+
+// unavailable are keys that plans of a later version have.
+var unavailable = []string{
+	"after", "against", "abort", "background", "before", "capacity", "capture", "data", "environments", "include", "matrix",
+	"mix", "on_failure", "secrets", "steps", "strict_samples", "tags", "when", "while", "window",
+}

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/lab"
+)
+
+// labNames are the routes and services of a lab, known before anything that leads to it is decoded.
+type labNames struct {
+	routes   []string
+	services []string
+	kinds    map[string]string // of services
+	secure   map[string]bool   // services with TLS
+}
+
+func (b *binder) labNames(n *node) *labNames {
+	l := &labNames{kinds: map[string]string{}, secure: map[string]bool{}}
+	for _, p := range n.value("routes").entries() {
+		l.routes = append(l.routes, p.key.text)
+	}
+	for _, p := range n.value("services").entries() {
+		l.services = append(l.services, p.key.text)
+		for _, k := range p.value.entries() {
+			l.kinds[p.key.text] = k.key.text
+			if t := k.value.value("tls"); t != nil && t.text == "true" {
+				l.secure[p.key.text] = true
+			}
+		}
+	}
+	return l
+}
+
+// entries returns the pairs of a mapping, none for nil.
+func (n *node) entries() []pair {
+	if n == nil {
+		return nil
+	}
+	return n.pairs
+}
+
+// labRoot resolves lab.<route>.<service>.
+func (b *binder) labRoot(path []string) (any, int, error) {
+	if len(b.lab.routes) == 0 || len(b.lab.services) == 0 {
+		return nil, 0, &expression.NameError{Index: -1, Message: "the plan has no lab", Hint: "write lab: with services: and routes:"}
+	}
+	if len(path) < 2 {
+		return nil, 0, &expression.NameError{Index: len(path) - 1, Message: "an address of the lab has a route and a service", Hint: fmt.Sprintf("write lab.%s.%s", b.lab.routes[0], b.lab.services[0])}
+	}
+	unknown := func(i int, what string, known []string) error {
+		hint := what + "s are " + strings.Join(known, ", ")
+		if near := diag.Suggest(path[i], known); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return &expression.NameError{Index: i, Message: fmt.Sprintf("the lab has no %s %q", what, path[i]), Hint: hint}
+	}
+	route, service := path[0], path[1]
+	if !slices.Contains(b.lab.routes, route) {
+		return nil, 0, unknown(0, "route", b.lab.routes)
+	}
+	if !slices.Contains(b.lab.services, service) {
+		return nil, 0, unknown(1, "service", b.lab.services)
+	}
+	if a := b.opt.Lab[route][service]; a != "" {
+		return a, 2, nil
+	}
+	// Nothing listens on port 1; the address only has to have the right form.
+	switch {
+	case b.lab.kinds[service] == "postgres":
+		return "postgres://lab:lab@127.0.0.1:1/lab?sslmode=disable", 2, nil
+	case b.lab.secure[service]:
+		return "https://127.0.0.1:1", 2, nil
+	}
+	return "http://127.0.0.1:1", 2, nil
+}
+
+// labSpec decodes the lab.
+func (b *binder) labSpec(n, key *node) *lab.Spec {
+	if n == nil {
+		return nil
+	}
+	s := b.section(n, key, b.format.lab, b.scope)
+	spec := &lab.Spec{}
+	for _, p := range b.named(s.node("services"), s.n.keyOf("services"), "service") {
+		kind, at, params := b.oneOf(p.value, p.key, b.format.service, "what service "+p.key.text+" speaks")
+		if kind == nil {
+			continue
+		}
+		k := b.section(params, at, kind.Keys, b.scope)
+		d := k.values["delay"].span
+		svc := lab.Service{
+			Name: p.key.text, Kind: kind.Key,
+			TLS: k.boolean("tls", false), Delay: d.Min, Serial: k.duration("serial", 0), Slots: int(k.whole("slots", 0)),
+		}
+		if d.Max > d.Min {
+			svc.DelayMax = d.Max
+		}
+		if kind.Key == "postgres" {
+			svc.Rows, svc.Payload = int(k.whole("rows", 1000)), k.whole("payload", 8<<10)
+			if svc.Rows > 10_000_000 || svc.Payload > 1<<30 || int64(svc.Rows)*svc.Payload > 4<<30 {
+				b.on(at, "the lab keeps the table in memory", "the table has more than 4 GiB")
+			}
+		}
+		spec.Services = append(spec.Services, svc)
+	}
+	for _, p := range b.named(s.node("routes"), s.n.keyOf("routes"), "route") {
+		r := b.section(p.value, p.key, b.format.route, b.scope)
+		route := lab.Route{
+			Name: p.key.text, RTT: r.duration("rtt", 0), Jitter: r.duration("jitter", 0),
+			Bandwidth: r.values["bandwidth"].f, Window: r.whole("window", 0),
+		}
+		if v, ok := r.values["bandwidth"]; ok && v.f == 0 {
+			b.on(v.node, "leave it out for no limit", "a bandwidth of nothing lets nothing through")
+		}
+		if n := r.node("relay"); n != nil {
+			y := b.section(n, r.n.keyOf("relay"), b.format.relay, b.scope)
+			route.Relay = &lab.Relay{RTT: y.duration("rtt", 0), Window: y.whole("window", 0)}
+		}
+		spec.Routes = append(spec.Routes, route)
+	}
+	return spec
+}
+
+// named returns the entries of a mapping of names, those with names that can't be read in expressions left out.
+func (b *binder) named(n, key *node, what string) []pair {
+	if n == nil {
+		return nil
+	}
+	if n.shape != mapping {
+		b.on(n, "write the name of each "+what+" as a key", "expected %ss by name, not %s", what, n.describe())
+		return nil
+	}
+	var out []pair
+	for _, p := range n.pairs {
+		switch {
+		case b.strayKey(n, p):
+		case !identifier.MatchString(p.key.text):
+			b.identifier(p.key, p.key.text, what)
+		case p.value.shape == empty && what != "route":
+			b.noValue(p.key)
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// oneOf decodes a mapping of exactly one of some keys. It returns the field of the key, its node and its value.
+func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *node, *node) {
+	if n.shape == scalar {
+		if f := find(fields, n.text); f != nil {
+			return f, n, nil
+		}
+		b.unknownKey(n, fields)
+		return nil, nil, nil
+	}
+	if n.shape != mapping || len(n.pairs) == 0 {
+		b.on(n, "write one of "+strings.Join(keysOf(fields), ", "), "expected %s, not %s", what, n.describe())
+		return nil, nil, nil
+	}
+	n = b.indented(n, fields)
+	p := n.pairs[0]
+	f := find(fields, p.key.text)
+	if f == nil {
+		b.unknownKey(p.key, fields)
+	}
+	for _, q := range n.pairs[1:] {
+		switch g := find(fields, q.key.text); {
+		case g != nil:
+			b.on(q.key, "", "only one of %s can be here, and %s is above it", either(keysOf(fields)), p.key.text)
+		case f != nil && find(f.Keys, q.key.text) != nil:
+			b.on(q.key, "write it within the value of "+p.key.text, "%s belongs to %s", q.key.text, p.key.text)
+		default:
+			b.unknownKey(q.key, fields)
+		}
+	}
+	if f == nil {
+		return nil, nil, nil
+	}
+	return f, p.key, p.value
+}
+
+// leadToLab decides whether the lab is needed, and refuses comparing it with something else.
+func (b *binder) leadToLab(p *Plan, uses []*scenarioUse, spec *lab.Spec) {
+	any := false
+	for _, u := range uses {
+		var on, off []string
+		for _, t := range p.Targets {
+			if nodes := u.lab[t.Name]; len(nodes) > 0 {
+				on = append(on, t.Name)
+				if b.opt.NoLab {
+					b.on(nodes[0], "say where the real system is", "target %s leads to the lab, which --no-lab refuses", t.Name)
+				}
+			} else {
+				off = append(off, t.Name)
+			}
+		}
+		for i := range p.Targets {
+			if slices.Contains(on, p.Targets[i].Name) {
+				p.Targets[i].Lab = true
+				any = true
+			}
+		}
+		if len(on) > 0 && len(off) > 0 && !b.opt.NoLab {
+			b.on(u.node, "send all of them to the lab, or none", "scenario %s would compare the lab with real systems: %s on the lab, %s not", u.name, leads(on), leads(off))
+		}
+	}
+	var on, off []string
+	for _, t := range p.Targets {
+		if t.Lab {
+			on = append(on, t.Name)
+		} else {
+			off = append(off, t.Name)
+		}
+	}
+	if len(on) > 0 && len(off) > 0 && !b.opt.NoLab && !b.findings.HasErrors() {
+		b.on(b.targets[0].node, "send all of them to the lab, or none", "the plan would compare the lab with real systems: %s on the lab, %s not", leads(on), leads(off))
+	}
+	if any {
+		p.Lab = spec
+	}
+}
+
+func leads(targets []string) string {
+	if len(targets) == 1 {
+		return targets[0] + " is"
+	}
+	return strings.Join(targets, " and ") + " are"
+}

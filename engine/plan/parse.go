@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+)
+
+// Options are what a plan is read with, besides its text.
+type Options struct {
+	Drivers map[string]drivers.Driver // by the key that a step has for them
+	Sinks   []string                  // kinds of reports that exist, such as csv and markdown
+	Set     []string                  // KEY=VALUE, as in vars.file_size=1GiB
+	// Only has entries NAME[.NAME...], each name that of a scenario, a phase or a target. The names of an entry narrow
+	// together, several entries add up.
+	Only []string
+	Env  func(string) (string, bool) // nil: os.LookupEnv
+	// Lab has the addresses of the lab's services by route and service. Without it placeholders stand in for them, and
+	// everything else is checked.
+	Lab   map[string]map[string]string
+	Roots []byte // PEM of the lab's certificate authority
+	NoLab bool   // leading to the lab is an error
+}
+
+// Load reads a plan from a file. The plan is nil if any of the findings is an error.
+func Load(file string, opt Options) (*Plan, diag.Findings) {
+	text, err := read(file)
+	if err != nil {
+		return nil, diag.Findings{{Place: diag.Place{File: file}, Message: err.Error()}}
+	}
+	return Parse(file, text, opt)
+}
+
+// read reads a file, up to a little more than a plan may have.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, errors.New("the file does not exist")
+		case errors.Is(err, fs.ErrPermission):
+			return nil, errors.New("the file may not be read")
+		}
+		return nil, errors.Unwrap(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.New("expected a file, but this is a folder")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, errors.New("the file can't be read")
+	}
+	return text, nil
+}
+
+// Parse reads a plan from its text. file is what the plan is called in findings, and where its input files are relative
+// to. The plan is nil if any of the findings is an error.
+func Parse(file string, text []byte, opt Options) (*Plan, diag.Findings) {
+	src, root := readTree(file, text)
+	if root == nil {
+		return nil, src.sorted()
+	}
+	if opt.Env == nil {
+		opt.Env = os.LookupEnv
+	}
+	b := &binder{
+		source: src, opt: opt,
+		format: newFormat(opt.Drivers, opt.Sinks),
+		folder: folderOf(file),
+		names:  &names{kinds: map[string]expression.Kind{}, first: map[string]diag.Place{}},
+	}
+	p := b.plan(root, text)
+	found := b.sorted()
+	if found.HasErrors() {
+		return nil, found
+	}
+	return p, found
+}
+
+// binder makes a Plan of a tree.
+type binder struct {
+	*source
+	opt    Options
+	format *format
+	folder folder
+	names  *names
+
+	vars    map[string]any
+	lab     *labNames
+	targets []*target
+	scope   *expression.Scope // of what does not depend on a target
+	now     *usage            // of the step that is being decoded, nil outside of steps
+}
+
+// plan decodes the root.
+func (b *binder) plan(root *node, text []byte) *Plan {
+	if root.shape != mapping {
+		b.on(root, "write scenarios: and a name", "a plan is a mapping, not %s", root.describe())
+		return nil
+	}
+	root = b.withoutExtras(root)
+	b.lab = b.labNames(root.value("lab"))
+	b.vars = b.variables(root.value("vars"))
+	b.scope = b.outerScope()
+	b.names.vars = b.varsRoot
+	s := b.section(root, nil, b.format.plan, b.scope)
+	p := &Plan{
+		File: b.source.file, Text: text,
+		Name: s.text("plan"), Description: s.text("description"),
+		Preflight: s.boolean("preflight", true),
+		Settings:  map[string]string{},
+	}
+	if p.Name == "" {
+		base := filepath.Base(b.source.file)
+		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	b.set(p)
+
+	spec := b.labSpec(s.node("lab"), s.n.keyOf("lab"))
+	b.decodeTargets(s.node("targets"), s.n.keyOf("targets"))
+	for _, t := range b.targets {
+		p.Targets = append(p.Targets, Target{Name: t.name})
+	}
+	b.reference(s, p)
+
+	defaults := b.defaults(s.node("defaults"), s.n.keyOf("defaults"))
+	written := b.asserts(s.node("assert"), "", "")
+	var uses []*scenarioUse
+	if n := s.node("scenarios"); n != nil {
+		if n.shape != mapping || len(n.pairs) == 0 {
+			b.on(s.n.keyOf("scenarios"), "write a name, and below it a step and phases", "expected scenarios by name, not %s", n.describe())
+			n = &node{}
+		}
+		for _, pr := range n.pairs {
+			if b.strayKey(n, pr) {
+				continue
+			}
+			sc, use, more := b.scenario(pr.key, pr.value, defaults)
+			if sc != nil {
+				p.Scenarios = append(p.Scenarios, sc)
+				uses = append(uses, use)
+			}
+			written = append(written, more...)
+		}
+	}
+	slices.SortStableFunc(written, func(a, b *writtenAssertion) int {
+		return a.place.Compare(b.place)
+	})
+	p.Sinks = b.sinks(s.node("sinks"))
+	p.Results = b.results(s.node("results"), s.n.keyOf("results"))
+
+	if b.findings.HasErrors() {
+		// Addresses of what could not be decoded would only be found to lead nowhere.
+		b.assertions(p, written, false)
+		return p
+	}
+	b.assertions(p, written, true)
+	if len(p.Assertions) == 0 && !b.findings.HasErrors() {
+		b.add(diag.Finding{
+			Place: b.place(root.keyOf("scenarios")), EndColumn: root.keyOf("scenarios").col + len("scenarios"), Severity: diag.Warning,
+			Message: "the plan asserts nothing: it passes when calls succeed, however slow they are",
+			Hint:    "write assert: and what has to hold, such as p95 < 500ms",
+		})
+	}
+	b.only(p, &uses)
+	b.leadToLab(p, uses, spec)
+	return p
+}
+
+// withoutExtras leaves out the keys that begin with x-, which are free for anchors.
+func (b *binder) withoutExtras(root *node) *node {
+	c := *root
+	c.pairs = nil
+	for _, p := range root.pairs {
+		if !strings.HasPrefix(p.key.text, "x-") {
+			c.pairs = append(c.pairs, p)
+		}
+	}
+	return &c
+}
+
+// reference decodes which target others are compared with.
+func (b *binder) reference(s *section, p *Plan) {
+	v, ok := s.values["reference"]
+	if !ok {
+		return
+	}
+	var all []string
+	for i, t := range p.Targets {
+		if t.Name == v.text {
+			p.Reference = i
+			return
+		}
+		all = append(all, t.Name)
+	}
+	hint := "targets are " + strings.Join(all, ", ")
+	if near := diag.Suggest(v.text, all); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	b.on(v.node, hint, "there is no target %q", v.text)
+}

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/planrun/planrun/engine/diag"
+)
+
+var update = flag.Bool("update", false, "write what plans come to into their fixtures")
+
+// A fixture is a plan, a line "-- want --", and what it comes to: the findings as people see them, and for good plans the
+// decoded model. Comments "#! set: vars.x=1", "#! only: http", "#! env: NAME=value" and "#! no-lab" are its command line.
+const separator = "-- want --\n"
+
+func fixtures(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures in %s: %v", pattern, err)
+	}
+	return files
+}
+
+func readFixture(t *testing.T, file string) (text, want string, opt Options) {
+	t.Helper()
+	all, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, want, _ = strings.Cut(string(all), separator)
+	env := map[string]string{}
+	opt = Options{Drivers: fakes(), Sinks: []string{"csv", "markdown"}, Env: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	for line := range strings.Lines(text) {
+		option, ok := strings.CutPrefix(strings.TrimSpace(line), "#! ")
+		if !ok {
+			continue
+		}
+		key, value, _ := strings.Cut(option, ": ")
+		switch key {
+		case "set":
+			opt.Set = append(opt.Set, value)
+		case "only":
+			opt.Only = append(opt.Only, value)
+		case "env":
+			k, v, _ := strings.Cut(value, "=")
+			env[k] = v
+		case "no-lab":
+			opt.NoLab = true
+		case "lab":
+			opt.Lab = map[string]map[string]string{"direct": {"api": "https://127.0.0.1:4000"}, "hybrid": {"api": "https://127.0.0.1:4001"}}
+			opt.Roots = []byte("PEM")
+		default:
+			t.Fatalf("%s: unknown option %q", file, option)
+		}
+	}
+	return text, want, opt
+}
+
+func compareFixture(t *testing.T, file, text, want, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(text+separator+got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", file, d)
+	}
+}
+
+func render(found diag.Findings) string {
+	var b strings.Builder
+	found.Write(&b, diag.Style{})
+	return b.String()
+}
+
+func TestGood(t *testing.T) {
+	for _, file := range fixtures(t, "testdata/good/*.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, want, opt := readFixture(t, file)
+			p, found := Parse(file, []byte(text), opt)
+			got := render(found)
+			if p == nil {
+				t.Fatalf("no plan:\n%s", got)
+			}
+			compareFixture(t, file, text, want, got+dump(p))
+		})
+	}
+}
+
+func TestBad(t *testing.T) {
+	for _, file := range fixtures(t, "testdata/bad/*.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, want, opt := readFixture(t, file)
+			p, found := Parse(file, []byte(text), opt)
+			if p != nil || !found.HasErrors() {
+				t.Fatalf("a plan that has to be refused is accepted:\n%s", dump(p))
+			}
+			compareFixture(t, file, text, want, render(found))
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/planrun/planrun/engine/diag"
+)
+
+// What is read before it is believed. The parser takes quadratic time in some of these, so they are checked before it
+// sees the text.
+const (
+	maxBytes = 1 << 20
+	maxDepth = 64
+	maxKeys  = 10_000
+	maxNodes = 200_000
+	// maxTabs bounds the sum over lines of their tabs times their length.
+	maxTabs = 200_000_000
+)
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// readTree reads a file of exactly one YAML document. The tree is nil when there is none; findings are in the source.
+func readTree(file string, text []byte) (*source, *node) {
+	s := newSource(file, "")
+	if len(text) > maxBytes {
+		s.add(diag.Finding{Message: "the file is larger than 1 MiB", Hint: "keep bodies and data in files of their own"})
+		return s, nil
+	}
+	text = bytes.TrimPrefix(text, byteOrderMark)
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		s.at(1, 1, 0, "the file is UTF-16", "save it as UTF-8")
+		return s, nil
+	}
+	clean := strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\r", "\n")
+	s = newSource(file, clean)
+	if !s.sane(clean) {
+		return s, nil
+	}
+	return s, s.parse(clean)
+}
+
+// sane refuses what is no text, and what would keep the parser busy for long.
+func (s *source) sane(text string) bool {
+	depth, deepest, tabs := 0, 0, 0
+	for i, line := range s.lines {
+		col, lineTabs := 1, 0
+		for j, r := range line {
+			switch {
+			case r == utf8.RuneError && strings.HasPrefix(line[j:], "\ufffd") == false:
+				s.at(i+1, col, 0, "not valid UTF-8", "save the file as UTF-8")
+				return false
+			case r == '\t':
+				lineTabs++
+			case unicode.IsControl(r) && r != '\u0085':
+				s.at(i+1, col, 0, fmt.Sprintf("the file has a control character (U+%04X)", r), `write it as an escape in double quotes, such as "\u0007"`)
+				return false
+			case r == '[', r == '{':
+				depth++
+				if depth > deepest {
+					deepest = depth
+				}
+				if depth > maxDepth {
+					s.at(i+1, col, 0, fmt.Sprintf("brackets are nested deeper than %d levels", maxDepth), "")
+					return false
+				}
+			case r == ']', r == '}':
+				depth = max(depth-1, 0)
+			}
+			col++
+		}
+		tabs += lineTabs * len(line)
+		if tabs > maxTabs {
+			s.at(i+1, 1, 0, "the line has too many tabs", "")
+			return false
+		}
+		if n := leadingMarks(line); n > maxDepth {
+			s.at(i+1, 1, 0, fmt.Sprintf("lists are nested deeper than %d levels", maxDepth), "")
+			return false
+		}
+	}
+	return true
+}
+
+// leadingMarks counts the "- " and "? " that a line begins with.
+func leadingMarks(line string) int {
+	n := 0
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if len(line) < 1 || line[0] != '-' && line[0] != '?' && line[0] != '!' && line[0] != '&' {
+			return n
+		}
+		line = line[1:]
+		n++
+	}
+}
+
+// parse makes the tree. The parser is known to panic on some input that is no YAML.
+func (s *source) parse(text string) (root *node) {
+	defer func() {
+		if r := recover(); r != nil {
+			root = nil
+			if b, ok := r.(budget); ok {
+				s.at(b.line, b.col, 0, "the document expands to too many values", "use fewer aliases")
+				return
+			}
+			s.at(1, 1, 0, "not valid YAML", "")
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if !s.acceptable(tokens) {
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		s.syntax(err)
+		return nil
+	}
+	var body ast.Node
+	for _, d := range file.Docs {
+		if d.Body == nil || d.Body.Type() == ast.CommentType {
+			continue
+		}
+		if d.Body.Type() == ast.DirectiveType {
+			p := d.Body.GetToken().Position
+			s.at(p.Line, p.Column, 0, "directives are not supported", "remove this line")
+			return nil
+		}
+		if body != nil {
+			p := d.Body.GetToken().Position
+			if d.Start != nil {
+				p = d.Start.Position
+			}
+			s.at(p.Line, p.Column, p.Column+3, "a second document begins here", "a plan is one document; put the other one into a file of its own")
+			return nil
+		}
+		body = d.Body
+	}
+	if body == nil {
+		s.at(1, 1, 0, "the plan is empty", "")
+		return nil
+	}
+	l := &loader{source: s, anchors: map[string]*node{}, open: map[string]bool{}}
+	return l.node(body, 0)
+}
+
+// acceptable refuses tokens that plans have no use for, before the parser spends time on them.
+func (s *source) acceptable(tokens token.Tokens) bool {
+	keys, ok := 0, true
+	for _, t := range tokens {
+		p := t.Position
+		switch t.Type {
+		case token.TagType:
+			s.tag(t)
+			ok = false
+		case token.MappingKeyType:
+			s.at(p.Line, p.Column, 0, "keys that begin with ? are not supported", "write key: value, or quote this text")
+			ok = false
+		case token.MappingValueType:
+			if keys++; keys > maxKeys {
+				s.at(p.Line, p.Column, 0, fmt.Sprintf("the file has more than %d keys", maxKeys), "keep bodies and data in files of their own")
+				return false
+			}
+		}
+		if len(s.findings) > 50 {
+			return false
+		}
+	}
+	if len(tokens) > maxNodes {
+		s.add(diag.Finding{Message: fmt.Sprintf("the file has more than %d words of YAML", maxNodes), Hint: "keep bodies and data in files of their own"})
+		return false
+	}
+	return ok
+}
+
+// tag refuses a tag. Most often it was meant as the beginning of an expression, as in !failed.
+func (s *source) tag(t *token.Token) {
+	line, col := s.seek(t.Position.Line, t.Position.Column, t.Value)
+	message := fmt.Sprintf("YAML reads %s as a tag, and tags are not supported", t.Value)
+	rest := strings.TrimSpace(cutComment(s.from(line, col)))
+	if strings.HasPrefix(t.Value, "!!") {
+		s.at(line, col, col+utf8.RuneCountInString(t.Value), message, "remove it")
+		return
+	}
+	s.at(line, col, col+utf8.RuneCountInString(t.Value), message, "quote this text: "+quote(rest))
+}
+
+// syntax words a fault that the parser found.
+func (s *source) syntax(err error) {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil || e.GetToken().Position == nil {
+		s.at(1, 1, 0, "not valid YAML", "")
+		return
+	}
+	t := e.GetToken()
+	line, col := t.Position.Line, max(t.Position.Column, 1)
+	text := e.GetMessage()
+	rest := cutComment(s.from(line, col))
+	message, hint := "not valid YAML: "+text, ""
+	var note string
+	switch {
+	case strings.Contains(text, "tab character"), strings.Contains(text, `'\t'`), strings.Contains(text, "'\t'"):
+		message, hint = "a tab can't be used for indentation", "use spaces"
+	case strings.Contains(text, "mapping value is not allowed"):
+		message = "unexpected colon"
+		if i := colonIn(rest); i >= 0 {
+			hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(rest))
+			note = s.before(line, col) + quote(strings.TrimSpace(rest))
+		} else {
+			hint = "check the indentation of this line and the next"
+		}
+	case strings.Contains(text, "could not find end character of"):
+		message, hint = "the quote that opens here is never closed", "close it"
+	case strings.Contains(text, "']' not found"), strings.Contains(text, "']' must be specified"):
+		message, hint = "a list in brackets is not closed", "write ] behind its last item"
+	case strings.Contains(text, "'}' must be specified"), strings.Contains(text, "end token '}'"), strings.Contains(text, "flow map content"):
+		message, hint = "a mapping in braces is not closed", "write } behind its last value; quote text that holds braces"
+	case strings.Contains(text, "is a reserved character"):
+		message = "text can't begin with " + firstRune(rest)
+		hint = "quote this text: " + quote(strings.TrimSpace(rest))
+	case strings.Contains(text, "document separator"):
+		message = "the document ends within quoted text"
+	case strings.Contains(text, "unknown escape character"):
+		message, hint = "unknown escape in double quotes", `write \\ for a backslash, or use single quotes`
+	case strings.Contains(text, "value is not allowed in this context"), strings.Contains(text, "non-map value"),
+		strings.Contains(text, "unexpected"), strings.Contains(text, "could not find"):
+		message, hint = "unexpected text here", "check the indentation, and quote text that holds special characters"
+	}
+	end := col + utf8.RuneCountInString(strings.TrimRight(rest, " \t"))
+	if message == "a tab can't be used for indentation" {
+		// The parser points behind what it had read; the tab is in the indentation of the line.
+		if i := strings.IndexByte(s.line(line), '\t'); i >= 0 {
+			col = utf8.RuneCountInString(s.line(line)[:i]) + 1
+			end = col + 1
+		}
+	}
+	f := s.at(line, col, end, message, hint)
+	if note != "" {
+		f.Notes = append(f.Notes, note)
+	}
+}
+
+func firstRune(s string) string {
+	r, w := utf8.DecodeRuneInString(s)
+	if w == 0 {
+		return "this"
+	}
+	return string(r)
+}
+
+// colonIn returns the index of a colon in text that YAML takes for the end of a key, or -1.
+func colonIn(text string) int {
+	for i := range len(text) {
+		if text[i] == ':' && i > 0 && (i+1 == len(text) || text[i+1] == ' ') {
+			return i
+		}
+	}
+	return -1
+}
+
+// cutComment removes a comment at the end of a line of plain text.
+func cutComment(line string) string {
+	for i := range len(line) {
+		if line[i] == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
+			return strings.TrimRight(line[:i], " \t")
+		}
+	}
+	return line
+}
+
+// quote writes text as a YAML scalar in quotes: double ones unless the text has some and no escape is needed.
+func quote(text string) string {
+	if strings.ContainsAny(text, `"\`) && !strings.Contains(text, "\n") {
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text) + `"`
+}
+
+// seek returns where first is written, at or near a place that the parser gave: tabs and multi-line text make it count
+// wrong.
+func (s *source) seek(line, col int, first string) (int, int) {
+	if first == "" || strings.HasPrefix(s.from(line, col), first) {
+		return line, max(col, 1)
+	}
+	for _, l := range []int{line, line - 1, line + 1, line - 2, line + 2} {
+		text := s.line(l)
+		from := 0
+		if l == line {
+			from = len(s.before(line, col))
+		}
+		i := strings.Index(text[from:], first)
+		if i < 0 && l == line {
+			from, i = 0, strings.Index(text, first)
+		}
+		if i >= 0 {
+			return l, utf8.RuneCountInString(text[:from+i]) + 1
+		}
+	}
+	return line, max(col, 1)
+}

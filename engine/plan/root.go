@@ -1,0 +1,350 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+)
+
+// variables decodes vars. They may use env, and those before them.
+func (b *binder) variables(n *node) map[string]any {
+	b.vars = map[string]any{}
+	if n == nil || n.shape != mapping {
+		if n != nil && n.shape != null && n.shape != empty {
+			b.on(n, "write name: value", "expected a mapping of names to values, not %s", n.describe())
+		}
+		return b.settings(b.vars, nil)
+	}
+	set := map[string]bool{}
+	for _, s := range b.opt.Set {
+		key, _, _ := strings.Cut(s, "=")
+		set[strings.TrimPrefix(key, "vars.")] = true
+	}
+	var order []string
+	scope := &expression.Scope{Roots: map[string]expression.Root{"env": b.env, "vars": b.varsRoot}}
+	for _, p := range n.pairs {
+		name := p.key.text
+		if b.strayKey(n, p) {
+			continue
+		}
+		if !identifier.MatchString(name) {
+			b.identifier(p.key, name, "variable")
+			continue
+		}
+		if p.value.shape == empty {
+			b.noValue(p.key)
+			continue
+		}
+		order = append(order, name)
+		t, ok := b.scalar(p.value, scope)
+		if !ok {
+			b.vars[name] = broken{}
+			continue
+		}
+		v, constant := t.Constant()
+		if !constant {
+			b.on(p.value, "", "a variable must be known before the load: it can't depend on the iteration or the user")
+			v = broken{}
+		}
+		if v == nil && p.value.shape != null && !set[name] {
+			b.unset(p.value)
+			v = broken{}
+		}
+		b.vars[name] = v
+	}
+	return b.settings(b.vars, order)
+}
+
+// broken is the value of what could not be decoded. Whoever uses it adds no finding of its own.
+type broken struct{}
+
+// unset says that a value comes from an environment variable that is not set.
+func (b *binder) unset(n *node) {
+	if _, after, ok := strings.Cut(n.text, "env."); ok {
+		name := identifierPrefix(after)
+		b.on(n, fmt.Sprintf("set it, or write a default: ${env.%s ?? \"...\"}", name), "the environment variable %s is not set", name)
+		return
+	}
+	b.on(n, "", "the expression has no value")
+}
+
+func identifierPrefix(s string) string {
+	for i, r := range s {
+		if r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// settings puts the values of the command line in place of the plan's.
+func (b *binder) settings(vars map[string]any, order []string) map[string]any {
+	for _, s := range b.opt.Set {
+		key, text, ok := strings.Cut(s, "=")
+		name, isVar := strings.CutPrefix(key, "vars.")
+		switch _, known := vars[name]; {
+		case !ok:
+			b.command("--set", "write --set vars.name=value", "expected KEY=VALUE, not %q", s)
+		case !isVar:
+			b.command("--set", "only variables can be set: --set vars.name=value", "can't set %q", key)
+		case !known:
+			hint := "the plan has no vars"
+			if len(order) > 0 {
+				hint = "variables are " + strings.Join(order, ", ")
+			}
+			if near := diag.Suggest(name, order); near != "" {
+				hint = "did you mean vars." + near + "?"
+			}
+			b.command("--set", hint, "there is no variable %q", name)
+		default:
+			vars[name] = given(text)
+		}
+	}
+	return vars
+}
+
+// given types the text of the command line as a plan's plain scalar would be; what is doubtful there is text here.
+func given(text string) any {
+	v, ok := (&binder{source: newSource("", "")}).typed(&node{shape: scalar, text: text})
+	if !ok {
+		return text
+	}
+	return v
+}
+
+// set notes what the command line changed.
+func (b *binder) set(p *Plan) {
+	for _, s := range b.opt.Set {
+		if key, text, ok := strings.Cut(s, "="); ok {
+			p.Settings[key] = text
+		}
+	}
+	if len(b.opt.Only) > 0 {
+		p.Settings["only"] = strings.Join(b.opt.Only, ", ")
+	}
+}
+
+// command notes an error of the command line.
+func (b *binder) command(flag, hint, format string, args ...any) {
+	b.add(diag.Finding{Place: diag.Place{File: flag}, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// env resolves environment variables. An empty one counts as unset.
+func (b *binder) env(path []string) (any, int, error) {
+	if len(path) == 0 {
+		return nil, 0, &expression.NameError{Index: -1, Message: "env needs the name of a variable", Hint: "write env.NAME"}
+	}
+	if v, ok := b.opt.Env(path[0]); ok && v != "" {
+		return v, 1, nil
+	}
+	return nil, 1, nil
+}
+
+func (b *binder) varsRoot(path []string) (any, int, error) {
+	if len(path) == 0 {
+		return nil, 0, &expression.NameError{Index: -1, Message: "vars needs the name of a variable", Hint: "write vars.name"}
+	}
+	v, ok := b.vars[path[0]]
+	if !ok {
+		known := slices.Sorted(maps.Keys(b.vars))
+		hint := ""
+		if near := diag.Suggest(path[0], known); near != "" {
+			hint = "did you mean vars." + near + "?"
+		} else if len(known) > 0 {
+			hint = "variables are " + strings.Join(known, ", ")
+		}
+		return nil, 0, &expression.NameError{Index: 0, Message: fmt.Sprintf("there is no variable %q", path[0]), Hint: hint}
+	}
+	if _, bad := v.(broken); bad {
+		b.taint()
+		return "1", 1, nil
+	}
+	return v, 1, nil
+}
+
+// taint notes that a step uses a value that could not be decoded: what a driver would say of it leads nowhere.
+func (b *binder) taint() {
+	if b.now != nil {
+		b.now.tainted = true
+	}
+}
+
+// outerScope is for text outside of steps.
+func (b *binder) outerScope() *expression.Scope {
+	return &expression.Scope{Roots: map[string]expression.Root{
+		"env":  b.env,
+		"vars": b.varsRoot,
+		"target": func([]string) (any, int, error) {
+			return nil, 0, &expression.NameError{Index: -1, Message: "target is known only in a step"}
+		},
+		"lab": func([]string) (any, int, error) {
+			return nil, 0, &expression.NameError{Index: -1, Message: "lab is known only in targets and steps"}
+		},
+	}}
+}
+
+// usage is what a step uses for one target.
+type usage struct {
+	lab     []*node // where it leads to the lab
+	tainted bool
+}
+
+// stepScope is what the text of a step may use for a target.
+func (b *binder) stepScope(t *target, n *node) *stepScope {
+	read := func(key string) (any, error) {
+		v, ok := t.values[key]
+		if !ok {
+			hint := ""
+			if near := diag.Suggest(key, t.keys); near != "" {
+				hint = "did you mean target." + near + "?"
+			} else if len(t.keys) > 0 {
+				hint = "target " + t.name + " has " + strings.Join(t.keys, ", ")
+			}
+			return nil, &expression.NameError{Index: 0, Message: fmt.Sprintf("target %s has no %q", t.name, key), Hint: hint}
+		}
+		if v.bad {
+			b.taint()
+		}
+		if v.lab && b.now != nil {
+			b.now.lab = append(b.now.lab, v.node)
+		}
+		return v.text, nil
+	}
+	return &stepScope{
+		Scope: &expression.Scope{Roots: map[string]expression.Root{
+			"env":  b.env,
+			"vars": b.varsRoot,
+			"target": func(path []string) (any, int, error) {
+				if len(path) == 0 {
+					return nil, 0, &expression.NameError{Index: -1, Message: "target needs the name of one of its keys", Hint: "write target.key"}
+				}
+				v, err := read(path[0])
+				return v, 1, err
+			},
+			"lab": func(path []string) (any, int, error) {
+				v, used, err := b.labRoot(path)
+				if err == nil && b.now != nil {
+					b.now.lab = append(b.now.lab, n)
+				}
+				return v, used, err
+			},
+		}},
+		url: func() (string, bool) {
+			v, err := read("url")
+			if err != nil {
+				return "", false
+			}
+			return v.(string), true
+		},
+	}
+}
+
+// target is a variant of the system under test, with the values of its keys.
+type target struct {
+	name   string
+	node   *node // of the name
+	keys   []string
+	values map[string]targetValue
+}
+
+type targetValue struct {
+	text string
+	node *node
+	lab  bool // it leads to the lab
+	bad  bool // it could not be decoded
+}
+
+// decodeTargets decodes targets; without any there is one, named target.
+func (b *binder) decodeTargets(n, key *node) {
+	if n == nil {
+		b.targets = []*target{{name: "target", values: map[string]targetValue{}}}
+		if key == nil {
+			key = &node{line: 1, col: 1}
+		}
+		b.declare(key, "target", expression.Target)
+		return
+	}
+	if n.shape != mapping || len(n.pairs) == 0 {
+		b.on(key, "write the name of each target, and below it its keys", "expected targets by name, not %s", n.describe())
+	}
+	for _, p := range n.pairs {
+		if b.strayKey(n, p) {
+			continue
+		}
+		b.declare(p.key, p.key.text, expression.Target)
+		b.targets = append(b.targets, b.decodeTarget(p.key, p.value))
+	}
+	if len(b.targets) == 0 {
+		b.targets = []*target{{name: "target", values: map[string]targetValue{}}}
+	}
+}
+
+func (b *binder) decodeTarget(key, n *node) *target {
+	t := &target{name: key.text, node: key, values: map[string]targetValue{}}
+	switch n.shape {
+	case empty:
+		b.on(key, "write its keys below it, such as url:", "target %s has no keys", key.text)
+		return t
+	case null:
+		return t
+	case scalar, sequence:
+		b.on(n, "write url: and the address below the name", "expected the keys of target %s, not %s", key.text, n.describe())
+		return t
+	}
+	for _, p := range n.pairs {
+		if b.strayKey(n, p) {
+			continue
+		}
+		if !identifier.MatchString(p.key.text) {
+			b.identifier(p.key, p.key.text, "key")
+			continue
+		}
+		if p.value.shape == empty {
+			b.noValue(p.key)
+			continue
+		}
+		v := targetValue{node: p.value}
+		scope := &expression.Scope{Roots: map[string]expression.Root{
+			"env": b.env, "vars": b.varsRoot,
+			"lab": func(path []string) (any, int, error) {
+				a, used, err := b.labRoot(path)
+				v.lab = v.lab || err == nil
+				return a, used, err
+			},
+		}}
+		use := &usage{}
+		b.now = use
+		text, ok := b.constantText(p.value, scope)
+		b.now = nil
+		v.text, v.bad = text, !ok || use.tainted
+		t.keys = append(t.keys, p.key.text)
+		t.values[p.key.text] = v
+	}
+	return t
+}
+
+// constantText decodes text that has to have a value before the load.
+func (b *binder) constantText(n *node, scope *expression.Scope) (string, bool) {
+	t, ok := b.template(n, scope)
+	if !ok {
+		return "", false
+	}
+	if t == nil {
+		return "", true
+	}
+	v, constant := t.Constant()
+	if !constant {
+		b.on(n, "", "this must be known before the load: it can't depend on the iteration or the user")
+		return "", false
+	}
+	if v == nil {
+		b.unset(n)
+		return "", false
+	}
+	return string(drivers.AppendText(nil, v)), true
+}

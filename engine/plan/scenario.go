@@ -1,0 +1,406 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+)
+
+// defaults are the plan's, as nodes: they are laid under what says otherwise, and each value keeps its own place.
+type defaults struct {
+	n *node // never nil
+}
+
+func (b *binder) defaults(n, key *node) defaults {
+	if n == nil {
+		return defaults{&node{shape: mapping}}
+	}
+	s := b.section(n, key, b.format.defaults, b.scope)
+	// Blocks of drivers are decoded again with each step that they are laid under. This finds what is wrong with those
+	// that no step uses.
+	for _, name := range b.format.names {
+		if block := s.node(name); block != nil {
+			b.checkKeys(block, find(b.format.defaults, name).Keys)
+		}
+	}
+	return defaults{s.n}
+}
+
+// checkKeys notes unknown keys of a mapping and of the groups in it.
+func (b *binder) checkKeys(n *node, fields []Field) {
+	if n.shape != mapping {
+		if mainOf(fields) == nil || n.shape != scalar {
+			b.wrongShape(n, "a mapping")
+		}
+		return
+	}
+	n = b.indented(n, fields)
+	for _, p := range n.pairs {
+		f := find(fields, p.key.text)
+		switch {
+		case b.strayKey(n, p):
+		case f == nil:
+			b.unknownKey(p.key, fields)
+		case p.value.shape == empty:
+			b.noValue(p.key)
+		case f.Kind == drivers.Group && p.value.shape != null:
+			b.checkKeys(p.value, f.Keys)
+		}
+	}
+}
+
+// common are the keys that scenarios and phases have of what is around them.
+var common = []string{"timeout", "warmup", "rounds", "connections"}
+
+// under returns n laid over those keys of outer.
+func under(outer, n *node, keys ...string) *node {
+	base := &node{shape: mapping}
+	for _, k := range keys {
+		if v := outer.value(k); v != nil {
+			base.pairs = append(base.pairs, pair{outer.keyOf(k), v})
+		}
+	}
+	return merge(base, n)
+}
+
+// scenarioUse is what a scenario uses of each target.
+type scenarioUse struct {
+	name string
+	node *node
+	lab  map[string][]*node // by target: where it leads to the lab
+}
+
+// scenario decodes a scenario: nil if its name or shape is wrong.
+func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse, []*writtenAssertion) {
+	ok := b.declare(key, key.text, expression.Scenario)
+	switch n.shape {
+	case empty, null:
+		b.on(key, "write a step and phases below it", "scenario %s is empty", key.text)
+		return nil, nil, nil
+	case scalar, sequence:
+		b.on(n, "write a step and phases as keys", "expected a scenario, not %s", n.describe())
+		return nil, nil, nil
+	}
+	s := b.section(n, key, b.format.scenario, b.scope)
+	sc := &Scenario{Name: key.text, Title: s.text("title"), Place: b.place(key)}
+	use := &scenarioUse{name: key.text, node: key, lab: map[string][]*node{}}
+	if step := b.oneStep(s, key, outer, use); step != nil {
+		sc.Steps = []*Step{step}
+	}
+
+	around := under(outer.n, pick(s.n, common), common...)
+	phases, phasesKey := s.n.value("phases"), s.n.keyOf("phases")
+	if phases == nil {
+		phases, phasesKey = outer.n.value("phases"), outer.n.keyOf("phases")
+	}
+	written := b.asserts(s.node("assert"), sc.Name, "")
+	ps, more := b.phases(phases, phasesKey, key, around, sc.Name)
+	sc.Phases = ps
+	if !ok || len(sc.Steps) == 0 {
+		return nil, nil, append(written, more...)
+	}
+	return sc, use, append(written, more...)
+}
+
+// pick returns a mapping with some keys of n.
+func pick(n *node, keys []string) *node {
+	c := *n
+	c.pairs = nil
+	for _, p := range n.pairs {
+		if slices.Contains(keys, p.key.text) {
+			c.pairs = append(c.pairs, p)
+		}
+	}
+	return &c
+}
+
+// writtenStep is a step as the plan says it for a target, the defaults laid under it.
+type writtenStep struct {
+	driver string
+	key    *node // of the driver
+	n      *node // its fields
+	expect *node
+}
+
+// oneStep decodes the step of a scenario for all targets.
+func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse) *Step {
+	steps := map[string]*writtenStep{} // by target
+	switch by := s.n.value("by_target"); {
+	case by != nil && by.shape != null && by.shape != empty:
+		if w := b.driverOf(s, key, outer, "", true); w != nil {
+			b.on(s.n.keyOf("by_target"), "", "a scenario has %s or by_target, not both", w.driver)
+		}
+		if by.shape != mapping {
+			b.on(by, "write the name of each target, and below it a step", "expected a step for each target, not %s", by.describe())
+			return nil
+		}
+		all := b.targetNames()
+		for _, p := range by.pairs {
+			if b.strayKey(by, p) {
+				continue
+			}
+			if !slices.Contains(all, p.key.text) {
+				hint := "targets are " + strings.Join(all, ", ")
+				if near := diag.Suggest(p.key.text, all); near != "" {
+					hint = "did you mean " + near + "?"
+				}
+				b.on(p.key, hint, "there is no target %q", p.key.text)
+				continue
+			}
+			if p.value.shape == empty || p.value.shape == null {
+				b.noValue(p.key)
+				steps[p.key.text] = nil
+				continue
+			}
+			t := b.section(p.value, p.key, b.format.step, b.scope)
+			w := b.driverOf(t, p.key, outer, "the step of target "+p.key.text, false)
+			if w != nil && w.expect == nil {
+				w.expect = s.node("expect")
+			}
+			steps[p.key.text] = w
+		}
+		for _, t := range b.targets {
+			if _, ok := steps[t.name]; !ok {
+				b.on(s.n.keyOf("by_target"), "", "the step of target %s is missing", t.name)
+			}
+		}
+	default:
+		w := b.driverOf(s, key, outer, "a scenario", false)
+		if w == nil {
+			return nil
+		}
+		for _, t := range b.targets {
+			steps[t.name] = w
+		}
+	}
+
+	step := &Step{Place: b.place(key)}
+	for _, t := range b.targets {
+		w := steps[t.name]
+		if w == nil {
+			step.Actions = append(step.Actions, Action{})
+			continue
+		}
+		action, u := b.action(w, t)
+		if len(u.lab) > 0 {
+			use.lab[t.name] = u.lab
+		}
+		step.Actions = append(step.Actions, action)
+		step.Place = b.place(w.key)
+	}
+	return step
+}
+
+func (b *binder) targetNames() []string {
+	out := make([]string, len(b.targets))
+	for i, t := range b.targets {
+		out[i] = t.name
+	}
+	return out
+}
+
+// driverOf finds the one driver of a step. With quiet it notes nothing.
+func (b *binder) driverOf(s *section, at *node, outer defaults, what string, quiet bool) *writtenStep {
+	var w *writtenStep
+	found := false
+	for _, p := range s.n.pairs {
+		if !slices.Contains(b.format.names, p.key.text) {
+			continue
+		}
+		if found && !quiet {
+			b.on(p.key, "write another scenario for it", "%s has one step, and %s is above this one", what, w.driver)
+			continue
+		}
+		found = true
+		w = &writtenStep{driver: p.key.text, key: p.key, expect: s.node("expect")}
+		w.n = b.stepNode(w, p.value, outer.n.value(p.key.text))
+	}
+	if !found && !quiet {
+		b.on(at, "write one of "+strings.Join(b.format.names, ", ")+" below it", "%s needs a step", what)
+	}
+	if w == nil || w.n == nil {
+		if quiet {
+			return w
+		}
+		return nil
+	}
+	return w
+}
+
+// stepNode is the mapping of a step's fields: a string fills the main one, and the defaults are laid under it.
+func (b *binder) stepNode(w *writtenStep, n, outer *node) *node {
+	switch n.shape {
+	case empty: // noted already
+		return nil
+	case null:
+		b.on(w.key, "", "%s can't be null: it is what the scenario does", w.key.text)
+		return nil
+	}
+	inner := b.expand(w, n)
+	if inner == nil || outer == nil || outer.shape == null || outer.shape == empty {
+		return inner
+	}
+	o := b.expand(w, outer)
+	if o == nil {
+		return inner
+	}
+	return merge(o, inner)
+}
+
+func (b *binder) expand(w *writtenStep, n *node) *node {
+	fields := find(b.format.step, w.driver).Keys
+	switch n.shape {
+	case mapping:
+		return b.indented(n, fields)
+	case scalar:
+		main := mainOf(fields)
+		if main == nil {
+			b.on(n, "write its keys below "+w.driver+":", "expected a mapping, not text")
+			return nil
+		}
+		return &node{shape: mapping, line: n.line, col: n.col, pairs: []pair{{&node{shape: scalar, text: main.Key, line: n.line, col: n.col}, n}}}
+	case null, empty:
+		return nil
+	}
+	b.on(n, "write its keys below "+w.driver+":", "expected a mapping, not %s", n.describe())
+	return nil
+}
+
+// action decodes a step for a target.
+func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
+	driver := b.format.drivers[w.driver]
+	a := Action{Driver: w.driver}
+	u := &usage{}
+	b.now = u
+	defer func() { b.now = nil }()
+
+	before := len(b.findings)
+	scope := b.stepScope(t, w.key)
+	values := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
+	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
+	if len(u.lab) > 0 {
+		op.Roots = b.opt.Roots
+	}
+	a.Expect = b.expects(w.expect, driver.Answer(), scope)
+	for _, e := range a.Expect {
+		for _, name := range e.Reads() {
+			op.Reads[name] = true
+		}
+	}
+	if len(b.findings) > before || u.tainted || b.repeats(w, t) {
+		return a, u
+	}
+	call, err := driver.Prepare(op)
+	if err != nil {
+		b.prepared(w.n, w.key, err)
+		return a, u
+	}
+	a.Call = call
+	return a, u
+}
+
+// repeats tells whether an error of this step was found already with another target: findings are noted once, so their
+// number does not tell.
+func (b *binder) repeats(w *writtenStep, t *target) bool {
+	line := w.key.line
+	return t != b.targets[0] && slices.ContainsFunc(b.findings, func(f diag.Finding) bool {
+		return f.Severity == diag.Error && f.File == b.source.file && contains(w.n, f.Line, f.Column) && f.Line >= line
+	})
+}
+
+// contains tells whether a place is the beginning of n or of something in it.
+func contains(n *node, line, col int) bool {
+	if n.line == line && n.col == col {
+		return true
+	}
+	for _, p := range n.pairs {
+		if p.key.line == line && p.key.col == col || contains(p.value, line, col) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.items, func(i *node) bool { return contains(i, line, col) })
+}
+
+// expects decodes expectations.
+func (b *binder) expects(n *node, names []drivers.Name, scope *stepScope) []*expression.Expectation {
+	var out []*expression.Expectation
+	for _, it := range b.expressions(n) {
+		e, errs := expression.ParseExpectation(it.text, names, scope.Scope)
+		if len(errs) > 0 {
+			b.faults(it, errs)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// expressions returns the scalars of one expression or a list of them.
+func (b *binder) expressions(n *node) []*node {
+	if n == nil {
+		return nil
+	}
+	items := []*node{n}
+	if n.shape == sequence {
+		items = b.unsplit(n)
+	}
+	var out []*node
+	for _, it := range items {
+		switch {
+		case it.shape == empty || it.shape == null:
+			b.on(it, "write an expression, or remove the -", "an expression is missing")
+		case it.shape != scalar:
+			b.wrongShape(it, "an expression")
+		case strings.TrimSpace(it.text) == "":
+			b.on(it, "", "an expression is missing")
+		case b.cutByComment(it):
+		default:
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// unsplit returns the items of a list without those that a comma has split, as in [change(p95, previous) < 10%], which is
+// two items to YAML.
+func (b *binder) unsplit(n *node) []*node {
+	if !n.flow {
+		return n.items
+	}
+	var out []*node
+	for i := 0; i < len(n.items); i++ {
+		it := n.items[i]
+		if !it.isPlain() || open(it.text) <= 0 {
+			out = append(out, it)
+			continue
+		}
+		text, j := it.text, i+1
+		for ; j < len(n.items) && open(text) > 0 && n.items[j].isPlain(); j++ {
+			text += ", " + n.items[j].text
+		}
+		if j == i+1 || open(text) != 0 {
+			out = append(out, it)
+			continue
+		}
+		b.on(it, "quote it: "+quote(text), "the comma splits this expression in two")
+		i = j - 1
+	}
+	return out
+}
+
+// open counts the parentheses and brackets of text that are not closed.
+func open(text string) int {
+	n := 0
+	for _, r := range text {
+		switch r {
+		case '(', '[':
+			n++
+		case ')', ']':
+			n--
+		}
+	}
+	return n
+}

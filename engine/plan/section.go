@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+)
+
+// section is a mapping of known keys, decoded as far as a key's own field goes: numbers, quantities, choices, fixed text.
+// Keys with more structure are left as nodes to whoever asks for the section.
+type section struct {
+	b      *binder
+	n      *node // the mapping, its keys indented as they were meant
+	title  *node // where to say what is missing: the key the section stands behind
+	values map[string]bound
+}
+
+// bound is the decoded value of one key.
+type bound struct {
+	node     *node
+	text     string
+	b        bool
+	i        int64 // a whole number, a size in bytes
+	f        float64
+	d        time.Duration
+	span     Span
+	warmup   Warmup
+	isNumber bool // of a Rate: a number of users
+}
+
+// section decodes a mapping. scope has the roots that its text may use. n is nil, or any node.
+func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope) *section {
+	s := &section{b: b, n: &node{}, title: title, values: map[string]bound{}}
+	if title == nil {
+		s.title = n
+	}
+	if n == nil || n.shape == null || n.shape == empty {
+		return s
+	}
+	if n.shape != mapping {
+		hint := ""
+		if k := keysOf(fields); len(k) > 0 {
+			hint = "write " + strings.Join(k[:min(len(k), 3)], ", ") + " ... as keys"
+			if len(k) <= 3 {
+				hint = "write " + strings.Join(k, ", ") + " as keys"
+			}
+		}
+		b.on(n, hint, "expected a mapping, not %s", n.describe())
+		return s
+	}
+	s.n = b.indented(n, fields)
+	for _, p := range s.n.pairs {
+		f := find(fields, p.key.text)
+		if b.strayKey(s.n, p) {
+			continue
+		}
+		if f == nil {
+			b.unknownKey(p.key, fields)
+			continue
+		}
+		if p.value.shape == empty {
+			b.noValue(p.key)
+			continue
+		}
+		if v, ok := b.simple(p.value, f, scope); ok {
+			s.values[f.Key] = v
+		}
+	}
+	for _, f := range fields {
+		if f.Required && s.n.value(f.Key) == nil && s.title != nil {
+			b.on(s.title, "", "%s is missing", f.Key)
+		}
+	}
+	return s
+}
+
+// node returns what stands behind a key, nil if there is nothing or null.
+func (s *section) node(key string) *node {
+	if n := s.n.value(key); n != nil && n.shape != null && n.shape != empty {
+		return n
+	}
+	return nil
+}
+
+func (s *section) has(key string) bool { _, ok := s.values[key]; return ok }
+
+func (s *section) text(key string) string { return s.values[key].text }
+
+func (s *section) whole(key string, otherwise int64) int64 {
+	if v, ok := s.values[key]; ok {
+		return v.i
+	}
+	return otherwise
+}
+
+func (s *section) duration(key string, otherwise time.Duration) time.Duration {
+	if v, ok := s.values[key]; ok {
+		return v.d
+	}
+	return otherwise
+}
+
+func (s *section) boolean(key string, otherwise bool) bool {
+	if v, ok := s.values[key]; ok {
+		return v.b
+	}
+	return otherwise
+}
+
+func (b *binder) noValue(key *node) {
+	b.on(key, "remove the key, or write null to remove a default", "%s has no value", key.text)
+}
+
+// unknownKey says so, with the key that was most likely meant.
+func (b *binder) unknownKey(key *node, fields []Field) {
+	keys := keysOf(fields)
+	if slices.Contains(unavailable, key.text) && !b.foreign(fields) {
+		b.on(key, "", "%s is not available in this version of planrun", key.text)
+		return
+	}
+	hint := ""
+	switch near := diag.Suggest(key.text, keys); {
+	case near != "":
+		hint = "did you mean " + near + "?"
+	case len(keys) > 0 && len(keys) <= 24:
+		hint = "keys here are " + strings.Join(keys, ", ")
+	}
+	b.on(key, hint, "unknown key %q", key.text)
+}
+
+// foreign tells whether fields are those of a driver, which has no later version that we know of.
+func (b *binder) foreign(fields []Field) bool {
+	if len(fields) == 0 {
+		return false
+	}
+	for _, f := range b.format.step {
+		if len(f.Keys) > 0 && &f.Keys[0] == &fields[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// strayKey finds a key without a value in braces: most often the rest of a text that has a comma, as in
+// {Accept: a, b}.
+func (b *binder) strayKey(n *node, p pair) bool {
+	if !n.flow || p.value.shape != empty {
+		return false
+	}
+	hint := "write " + p.key.text + ": and a value, or quote the text that it belongs to"
+	for i, q := range n.pairs {
+		if q.key == p.key && i > 0 && n.pairs[i-1].value.isPlain() {
+			before := n.pairs[i-1]
+			hint = fmt.Sprintf("quote the text if the comma belongs to it: %s: %s", before.key.text, quote(before.value.text+", "+p.key.text))
+		}
+	}
+	b.on(p.key, hint, "%q has no value", p.key.text)
+	return true
+}
+
+// indented moves keys below the empty key that they were meant to belong to:
+//
+//   - sequential:
+//     count: 50
+//
+// They are where YAML puts them beside it, two columns short. The finding shows the line as it should be.
+func (b *binder) indented(n *node, fields []Field) *node {
+	if n.flow {
+		return n
+	}
+	var owner *Field
+	at := -1
+	c := *n
+	c.pairs = nil
+	for _, p := range n.pairs {
+		f := find(fields, p.key.text)
+		if f == nil && owner != nil && find(owner.Keys, p.key.text) != nil && p.key.line > c.pairs[at].key.line {
+			key := c.pairs[at].key
+			g := b.on(p.key, "indent by two more", "%s belongs to %s above it", p.key.text, key.text)
+			g.Notes = append(g.Notes, "  "+strings.TrimRight(b.line(p.key.line), " "))
+			v := *c.pairs[at].value
+			if v.shape == empty {
+				v = node{shape: mapping, line: p.key.line, col: p.key.col}
+			}
+			v.pairs = append(slices.Clone(v.pairs), p)
+			c.pairs[at].value = &v
+			continue
+		}
+		owner = nil
+		c.pairs = append(c.pairs, p)
+		if f != nil && len(f.Keys) > 0 && p.value.shape == empty {
+			owner, at = f, len(c.pairs)-1
+		}
+	}
+	return &c
+}
+
+// cutByComment finds text that a # ends, as in SELECT id FROM #tmp: YAML takes the rest of the line for a comment.
+func (b *binder) cutByComment(n *node) bool {
+	if !n.isPlain() {
+		return false
+	}
+	p := b.places(n)
+	if p == nil {
+		return false
+	}
+	end := p[len(p)-1]
+	rest := b.from(end.line, end.col)
+	if !strings.HasPrefix(rest, " #") || len(rest) < 3 || rest[2] == ' ' || rest[2] == '#' || rest[2] == '\t' {
+		return false
+	}
+	rest = strings.TrimRight(rest, " \t")
+	b.at(end.line, end.col+1, end.col+utf8.RuneCountInString(rest), "the text ends here: YAML takes the # for a comment",
+		"quote this text: "+quote(n.text+rest)+"; or write a space behind the # of a comment")
+	return true
+}
+
+// wrongShape words the finding of a mapping or list where text belongs.
+func (b *binder) wrongShape(n *node, want string) {
+	hint := ""
+	switch {
+	case n.shape == mapping && !n.flow && len(n.pairs) == 1 && n.pairs[0].key.line == n.line:
+		hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(cutComment(b.from(n.line, n.col))))
+	case n.flow:
+		_, col, end := b.span(n)
+		rest := []rune(b.from(n.line, col))
+		hint = "quote this text if the brackets belong to it: " + quote(string(rest[:min(end-col, len(rest))]))
+	}
+	b.on(n, hint, "expected %s, not %s", want, n.describe())
+}

@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/planrun/planrun/engine/diag"
+)
+
+// source is the text of a file, by lines, and what was found in it.
+type source struct {
+	file     string
+	lines    []string
+	findings diag.Findings
+	seen     map[seenKey]bool
+}
+
+type seenKey struct {
+	place   diag.Place
+	message string
+}
+
+func newSource(file, text string) *source {
+	return &source{file: file, lines: strings.Split(text, "\n"), seen: map[seenKey]bool{}}
+}
+
+// line returns a line, from 1; "" beyond the end.
+func (s *source) line(n int) string {
+	if n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return s.lines[n-1]
+}
+
+// from returns the rest of a line from a column on, both from 1.
+func (s *source) from(line, col int) string {
+	text := s.line(line)
+	for ; col > 1 && text != ""; col-- {
+		_, w := utf8.DecodeRuneInString(text)
+		text = text[w:]
+	}
+	return text
+}
+
+// before returns a line up to a column, exclusive.
+func (s *source) before(line, col int) string {
+	text := s.line(line)
+	return strings.TrimSuffix(text, s.from(line, col))
+}
+
+// add notes a finding. The same one at the same place is noted once: what a default says wrong is met by every scenario
+// that uses it.
+func (s *source) add(f diag.Finding) *diag.Finding {
+	if f.File == "" {
+		f.File = s.file
+	}
+	if f.Source == "" && f.File == s.file {
+		f.Source = s.line(f.Line)
+	}
+	key := seenKey{f.Place, f.Message}
+	if s.seen[key] {
+		return &diag.Finding{}
+	}
+	s.seen[key] = true
+	s.findings = append(s.findings, f)
+	return &s.findings[len(s.findings)-1]
+}
+
+// at notes an error at a place.
+func (s *source) at(line, col, end int, message, hint string) *diag.Finding {
+	return s.add(diag.Finding{Place: diag.Place{Line: line, Column: col}, EndColumn: end, Message: message, Hint: hint})
+}
+
+// on notes an error that is about a whole node.
+func (s *source) on(n *node, hint, format string, args ...any) *diag.Finding {
+	line, col, end := s.span(n)
+	f := s.at(line, col, end, fmt.Sprintf(format, args...), hint)
+	if n != nil && n.use != nil {
+		f.Notes = append(f.Notes, fmt.Sprintf("used at %s as *%s", diag.Place{File: s.file, Line: n.use.line, Column: n.use.col}, n.use.name))
+	}
+	return f
+}
+
+// within notes an error about some runes of a scalar's text.
+func (s *source) within(n *node, offset, length int, message, hint string) *diag.Finding {
+	p := s.places(n)
+	if p == nil || offset < 0 || offset >= len(p) {
+		return s.on(n, hint, "%s", message)
+	}
+	first := p[offset]
+	end := first.col + 1
+	for _, q := range p[offset:min(offset+max(length, 1), len(p))] {
+		if q.line == first.line {
+			end = max(end, q.col+1)
+		}
+	}
+	f := s.at(first.line, first.col, end, message, hint)
+	if n.use != nil {
+		f.Notes = append(f.Notes, fmt.Sprintf("used at %s as *%s", diag.Place{File: s.file, Line: n.use.line, Column: n.use.col}, n.use.name))
+	}
+	return f
+}
+
+// span is where a node is written: its line, its first column and the column behind its last one on that line.
+func (s *source) span(n *node) (line, col, end int) {
+	if n == nil {
+		return 0, 0, 0
+	}
+	rest := strings.TrimRight(s.from(n.line, n.col), " \t")
+	width := 1
+	switch {
+	case n.shape == scalar && (n.style == literal || n.style == folded):
+	case n.shape == scalar:
+		if p := s.places(n); len(p) > 0 {
+			end := p[len(p)-1] // of the closing quote, or behind a plain scalar
+			if n.style != plain {
+				end.col++
+			}
+			if end.line == n.line {
+				return n.line, n.col, max(end.col, n.col+1)
+			}
+		}
+		width = utf8.RuneCountInString(rest)
+	case n.flow:
+		width = flowWidth(rest)
+	case n.shape == mapping && len(n.pairs) > 0 && n.pairs[0].key.line == n.line:
+		width = utf8.RuneCountInString(n.pairs[0].key.text)
+	}
+	return n.line, n.col, n.col + max(width, 1)
+}
+
+// flowWidth counts the runes of a flow mapping or sequence that begins text, as far as the line goes.
+func flowWidth(text string) int {
+	depth := 0
+	for i, r := range []rune(text) {
+		switch r {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return utf8.RuneCountInString(text)
+}
+
+// place is where a node is written.
+func (s *source) place(n *node) diag.Place {
+	if n == nil {
+		return diag.Place{File: s.file}
+	}
+	return diag.Place{File: s.file, Line: n.line, Column: n.col}
+}
+
+// sorted returns what was found, in the order of the file.
+func (s *source) sorted() diag.Findings {
+	f := slices.Clone(s.findings)
+	f.Sort()
+	return f
+}

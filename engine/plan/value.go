@@ -1,0 +1,317 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/quantity"
+)
+
+// stepScope is what the text of a step may use, for one target.
+type stepScope struct {
+	*expression.Scope
+	// url is what a URL that begins with / is resolved against.
+	url func() (string, bool)
+}
+
+// fields decodes the mapping of a step or of a group of it.
+func (b *binder) fields(n *node, table []Field, scope *stepScope) map[string]drivers.Value {
+	out := map[string]drivers.Value{}
+	for _, e := range b.group(n, table, scope) {
+		out[e.Key] = e.Value
+	}
+	return out
+}
+
+func (b *binder) group(n *node, table []Field, scope *stepScope) []drivers.Entry {
+	if n.shape != mapping {
+		b.wrongShape(n, "a mapping")
+		return nil
+	}
+	n = b.indented(n, table)
+	var out []drivers.Entry
+	for _, p := range n.pairs {
+		if b.strayKey(n, p) {
+			continue
+		}
+		f := find(table, p.key.text)
+		switch {
+		case f == nil:
+			b.unknownKey(p.key, table)
+		case p.value.shape == empty:
+			b.noValue(p.key)
+		default:
+			if v, ok := b.value(p.value, f, scope); ok {
+				out = append(out, drivers.Entry{Key: f.Key, Value: v})
+			}
+		}
+	}
+	return out
+}
+
+// value decodes the value of a driver's field. ok is false for null where it means nothing, and for findings.
+func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok bool) {
+	v.Kind = f.Kind
+	if n.shape == null && f.Kind != drivers.Scalar && f.Kind != drivers.Tree {
+		return v, false
+	}
+	switch f.Kind {
+	case drivers.Text:
+		v.Template, ok = b.template(n, scope.Scope)
+	case drivers.URL:
+		v.Template, ok = b.url(n, scope)
+	case drivers.Scalar:
+		v.Template, ok = b.scalar(n, scope.Scope)
+	case drivers.Texts:
+		v.IsMap = true
+		v.Map, ok = b.entries(n, func(n *node) (drivers.Value, bool) {
+			t, ok := b.template(n, scope.Scope)
+			return drivers.Value{Kind: drivers.Text, Template: t}, ok && t != nil
+		})
+	case drivers.List:
+		v.List, ok = b.scalars(n, scope.Scope)
+	case drivers.Args:
+		if n.shape == mapping {
+			v.IsMap = true
+			v.Map, ok = b.entries(n, func(n *node) (drivers.Value, bool) {
+				t, ok := b.scalar(n, scope.Scope)
+				return drivers.Value{Kind: drivers.Scalar, Template: t}, ok
+			})
+			break
+		}
+		v.List, ok = b.scalars(n, scope.Scope)
+	case drivers.Tree:
+		v, ok = b.tree(n, scope.Scope)
+	case drivers.Group:
+		v.IsMap, ok = true, true
+		v.Map = b.group(n, f.Keys, scope)
+	case drivers.TextOrBool:
+		if n.isPlain() && (n.text == "true" || n.text == "false") {
+			v.Kind, v.Bool, ok = drivers.Bool, n.text == "true", true
+			break
+		}
+		v.Kind = drivers.Text
+		v.Template, ok = b.template(n, scope.Scope)
+	case drivers.File:
+		v.String, ok = b.file(n, scope.Scope)
+	case drivers.FileList:
+		ok = true
+		items := n.items
+		if n.shape != sequence {
+			items = []*node{n}
+		}
+		for _, it := range items {
+			path, fine := b.file(it, scope.Scope)
+			ok = ok && fine
+			v.List = append(v.List, drivers.Value{Kind: drivers.File, String: path})
+		}
+	default:
+		var s bound
+		if s, ok = b.simple(n, f, scope.Scope); ok {
+			v.Bool, v.Int, v.String = s.b, s.i, s.text
+			if f.Kind == drivers.Duration {
+				v.Int = int64(s.d)
+			}
+			if f.Kind != drivers.Choice {
+				v.String = ""
+			}
+		}
+	}
+	return v, ok
+}
+
+// template decodes text that may hold ${...}. Numbers and truth values are taken as they are written.
+func (b *binder) template(n *node, scope *expression.Scope) (drivers.Template, bool) {
+	switch {
+	case n.shape == null:
+		return nil, true
+	case n.shape != scalar:
+		b.wrongShape(n, "text")
+		return nil, false
+	case b.cutByComment(n):
+		return nil, false
+	case !strings.Contains(n.text, "$"):
+		return drivers.Constant(n.text), true
+	}
+	t, errs := expression.ParseTemplate(n.text, scope)
+	if len(errs) > 0 {
+		b.faults(n, errs)
+		return nil, false
+	}
+	return t, true
+}
+
+// scalar decodes a value that keeps its type.
+func (b *binder) scalar(n *node, scope *expression.Scope) (drivers.Template, bool) {
+	switch n.shape {
+	case null:
+		return drivers.Constant(nil), true
+	case empty:
+		b.on(n, "write null if that is meant", "a value is missing")
+		return nil, false
+	case mapping, sequence:
+		b.wrongShape(n, "a value")
+		return nil, false
+	}
+	if strings.Contains(n.text, "$") {
+		return b.template(n, scope)
+	}
+	if b.cutByComment(n) {
+		return nil, false
+	}
+	v, ok := b.typed(n)
+	return drivers.Constant(v), ok
+}
+
+func (b *binder) scalars(n *node, scope *expression.Scope) ([]drivers.Value, bool) {
+	if n.shape != sequence {
+		b.on(n, "write - before each value", "expected a list, not %s", n.describe())
+		return nil, false
+	}
+	out, all := make([]drivers.Value, 0, len(n.items)), true
+	for _, it := range n.items {
+		t, ok := b.scalar(it, scope)
+		all = all && ok
+		out = append(out, drivers.Value{Kind: drivers.Scalar, Template: t})
+	}
+	return out, all
+}
+
+func (b *binder) entries(n *node, decode func(*node) (drivers.Value, bool)) ([]drivers.Entry, bool) {
+	if n.shape != mapping {
+		b.on(n, "write name: value", "expected a mapping of names to values, not %s", n.describe())
+		return nil, false
+	}
+	out, all := make([]drivers.Entry, 0, len(n.pairs)), true
+	for _, p := range n.pairs {
+		if b.strayKey(n, p) {
+			all = false
+			continue
+		}
+		if p.value.shape == empty {
+			b.noValue(p.key)
+			all = false
+			continue
+		}
+		if v, ok := decode(p.value); ok {
+			out = append(out, drivers.Entry{Key: p.key.text, Value: v})
+		} else if p.value.shape != null {
+			all = false
+		}
+	}
+	return out, all
+}
+
+// tree decodes any YAML.
+func (b *binder) tree(n *node, scope *expression.Scope) (v drivers.Value, ok bool) {
+	v.Kind, ok = drivers.Tree, true
+	switch n.shape {
+	case mapping:
+		v.IsMap = true
+		v.Map, ok = b.entries(n, func(n *node) (drivers.Value, bool) { return b.tree(n, scope) })
+	case sequence:
+		v.List = make([]drivers.Value, 0, len(n.items))
+		for _, it := range n.items {
+			item, fine := b.tree(it, scope)
+			ok = ok && fine
+			v.List = append(v.List, item)
+		}
+	default:
+		v.Template, ok = b.scalar(n, scope)
+	}
+	return v, ok
+}
+
+// url decodes a URL. One that begins with / is resolved against target.url.
+func (b *binder) url(n *node, scope *stepScope) (drivers.Template, bool) {
+	t, ok := b.template(n, scope.Scope)
+	if !ok || t == nil {
+		return t, ok
+	}
+	rooted := strings.HasPrefix(n.text, "/")
+	if c, constant := t.Constant(); constant {
+		s, isText := c.(string)
+		rooted = isText && strings.HasPrefix(s, "/")
+	}
+	if !rooted {
+		return t, true
+	}
+	base, ok := scope.url()
+	if !ok {
+		b.on(n, "write the whole URL, or url: in each target", "a path needs target.url to begin with")
+		return nil, false
+	}
+	return based{t, strings.TrimSuffix(base, "/")}, true
+}
+
+// based is a template behind a text that is known before the load.
+type based struct {
+	drivers.Template
+	base string
+}
+
+func (t based) Constant() (any, bool) {
+	v, ok := t.Template.Constant()
+	if !ok {
+		return nil, false
+	}
+	return string(drivers.AppendText([]byte(t.base), v)), true
+}
+
+func (t based) Eval(in *drivers.Input) (any, error) {
+	b, err := t.AppendText(nil, in)
+	return string(b), err
+}
+
+func (t based) AppendText(dst []byte, in *drivers.Input) ([]byte, error) {
+	return t.Template.AppendText(append(dst, t.base...), in)
+}
+
+// Segments implements drivers.Segmented.
+func (t based) Segments() []drivers.Template {
+	return append([]drivers.Template{drivers.Constant(t.base)}, drivers.Segments(t.Template)...)
+}
+
+// prepared notes what a driver says of a step, each at the place of its field.
+func (b *binder) prepared(n, title *node, err error) {
+	var all drivers.FieldErrors
+	switch e := err.(type) {
+	case drivers.FieldErrors:
+		all = e
+	case *drivers.FieldError:
+		all = drivers.FieldErrors{e}
+	default:
+		b.on(title, "", "%s", err)
+		return
+	}
+	for _, e := range all {
+		at, key := n, title
+		for _, step := range e.Path {
+			next, k := child(at, step)
+			if next == nil {
+				break
+			}
+			at, key = next, k
+		}
+		if at == n || at.shape == mapping && key != nil {
+			b.on(key, e.Hint, "%s", e.Message)
+			continue
+		}
+		b.on(at, e.Hint, "%s", e.Message)
+	}
+}
+
+// child returns the value of a key or list index, and the node of the key.
+func child(n *node, step string) (value, key *node) {
+	if n.shape == mapping {
+		return n.value(step), n.keyOf(step)
+	}
+	i, err := quantity.ParseInt(step)
+	if err != nil || n.shape != sequence || int(i) >= len(n.items) {
+		return nil, nil
+	}
+	return n.items[i], n.items[i]
+}
+
+var _ drivers.Segmented = based{}
