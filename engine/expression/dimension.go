@@ -74,6 +74,9 @@ func (c *checker) build(n ast.Node) *term {
 		return &term{op: opConstant, at: c.span(n), value: n.Value, constant: true, literal: true}
 	case *ast.IdentifierNode:
 		if v, ok := c.quantityOf(n.Value); ok {
+			if v.faulty {
+				return nil
+			}
 			return &term{op: opConstant, at: c.span(n), value: v.F, dim: v.Dim, constant: true, literal: true}
 		}
 	case *ast.BoolNode:

@@ -37,8 +37,14 @@ const (
 type source struct {
 	runes    []rune
 	masked   []rune // runes with strings and comments blanked out
-	literals []quantity.Value
+	literals []literal
 	errs     []*Error
+}
+
+// literal is a number with a unit, or a faulty number that has been reported.
+type literal struct {
+	quantity.Value
+	faulty bool
 }
 
 func (s *source) fail(at span, message, hint string) {
@@ -131,6 +137,8 @@ func (s *source) rewrite() string {
 			for i < len(s.runes) && identifierRune(s.runes[i]) {
 				i++
 			}
+		case r == '.' && at(i+1) == '.':
+			i += 2 // of a range
 		case asciiDigit(r), r == '.' && asciiDigit(at(i+1)):
 			i = s.literal(i, out)
 		default:
@@ -158,21 +166,21 @@ func (s *source) literal(i int, out []rune) int {
 	for j := i + 2; j < end; j++ {
 		out[j] = padding
 	}
-	s.literals = append(s.literals, v)
+	s.literals = append(s.literals, literal{v, err != nil})
 	return end
 }
 
 // quantityOf returns the literal that an identifier stands for.
-func (s *source) quantityOf(name string) (quantity.Value, bool) {
+func (s *source) quantityOf(name string) (literal, bool) {
 	r, n := utf8.DecodeRuneInString(name)
 	if r != mark {
-		return quantity.Value{}, false
+		return literal{}, false
 	}
 	r, _ = utf8.DecodeRuneInString(name[n:])
 	if i := int(r - counter); i >= 0 && i < len(s.literals) {
 		return s.literals[i], true
 	}
-	return quantity.Value{}, false
+	return literal{}, false
 }
 
 func asciiDigit(r rune) bool { return r >= '0' && r <= '9' }
