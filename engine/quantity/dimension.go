@@ -55,6 +55,7 @@ var units = map[string]unit{
 
 	"B":   {Size, 1, 0},
 	"kB":  {Size, 1, 3},
+	"KB":  {Size, 1, 3}, // as most people write it
 	"MB":  {Size, 1, 6},
 	"GB":  {Size, 1, 9},
 	"TB":  {Size, 1, 12},

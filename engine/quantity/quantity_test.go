@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"1800/h", Value{0.5, Rate}},
 		{"1.5/s", Value{1.5, Rate}},
 		{"8KiB", Value{8192, Size}},
-		{"320KB", Value{}}, // see below: refused
+		{"320KB", Value{320e3, Size}},
 		{"320kB", Value{320000, Size}},
 		{"1GiB", Value{1 << 30, Size}},
 		{"27MB/s", Value{27e6, Speed}},
@@ -96,7 +96,7 @@ func TestParseErrors(t *testing.T) {
 		{Time, "5x", `unknown unit "x" after 5; write a number with ns, us, ms, s, m or h, such as 30ms or 1m30s`},
 		{Size, "5Mb", `unknown unit "Mb" after 5; write 5MB or 5MiB`},
 		{Size, "30M", `unknown unit "M" after 30; write 30MB or 30MiB`},
-		{Size, "320KB", `unknown unit "KB" after 320; write 320kB or 320KiB`},
+		{Size, "320Kb", `unknown unit "Kb" after 320; write 320kB or 320KiB`},
 		{Size, "8192", "expected a size; write 8192B or 8KiB"},
 		{Speed, "100Mbit/s", `unknown unit "Mbit" after 100; sizes are in bytes: write 12.5MB/s`},
 		{Speed, "100Mbps", `unknown unit "Mbps" after 100; sizes are in bytes: write 12.5MB/s`},
