@@ -236,35 +236,42 @@ func TestLimit(t *testing.T) {
 
 // A transfer that keeps moving outlives the stall; one that stops does not, and says how far it came.
 func TestStall(t *testing.T) {
-	const stall = 300 * time.Millisecond
+	const pieces, pause, stall = 16, 100 * time.Millisecond, 1500 * time.Millisecond
 	addr, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "20")
-		for i := range 20 {
-			if i == 10 && r.FormValue("stop") != "" {
+		w.Header().Set("Content-Length", strconv.Itoa(pieces))
+		for i := range pieces {
+			if i == pieces/2 && r.FormValue("stop") != "" {
 				<-r.Context().Done()
 				return
 			}
 			w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
-			time.Sleep(stall / 10)
+			time.Sleep(pause)
 		}
 	})
 	for _, version := range []string{"1.1", "2"} {
-		t.Run(version, func(t *testing.T) {
-			moving := get(t, drivertest.Fields{"url": "http://" + addr, "version": version, "stall": stall}, time.Minute)
-			if moving.Err != nil || moving.BytesIn != 20 {
-				t.Errorf("moving: %v, %d bytes", moving.Err, moving.BytesIn)
+		t.Run(version+" moving", func(t *testing.T) {
+			t.Parallel()
+			r := get(t, drivertest.Fields{"url": "http://" + addr, "version": version, "stall": stall}, time.Minute)
+			if r.Err != nil || r.BytesIn != pieces {
+				t.Errorf("%v, %d bytes", r.Err, r.BytesIn)
 			}
-			if moving.Service <= stall {
-				t.Errorf("moving: %v is no test of a stall of %v", moving.Service, stall)
+			if r.Service <= stall {
+				t.Errorf("%v is no test of a stall of %v", r.Service, stall)
 			}
-			stopped := get(t, drivertest.Fields{"url": "http://" + addr + "/?stop=1", "version": version, "stall": stall}, time.Minute)
-			if drivers.KindOf(stopped.Err) != drivers.Timeout || !strings.Contains(stopped.Err.Error(), "10 of 20 bytes, then nothing for 300ms") {
-				t.Errorf("stopped: %v (%v)", drivers.KindOf(stopped.Err), stopped.Err)
+		})
+		t.Run(version+" stopped", func(t *testing.T) {
+			t.Parallel()
+			r := get(t, drivertest.Fields{"url": "http://" + addr + "/?stop=1", "version": version, "stall": stall}, time.Minute)
+			if drivers.KindOf(r.Err) != drivers.Timeout || !strings.Contains(r.Err.Error(), "8 of 16 bytes, then nothing for 1.5s") {
+				t.Errorf("%v (%v)", drivers.KindOf(r.Err), r.Err)
 			}
-			total := get(t, drivertest.Fields{"url": "http://" + addr + "/?stop=1", "version": version, "stall": time.Minute}, 2*stall)
-			if drivers.KindOf(total.Err) != drivers.Timeout || strings.Contains(total.Err.Error(), "nothing") {
-				t.Errorf("total: %v (%v)", drivers.KindOf(total.Err), total.Err)
+		})
+		t.Run(version+" deadline", func(t *testing.T) {
+			t.Parallel()
+			r := get(t, drivertest.Fields{"url": "http://" + addr + "/?stop=1", "version": version, "stall": time.Minute}, stall)
+			if drivers.KindOf(r.Err) != drivers.Timeout || strings.Contains(r.Err.Error(), "nothing") {
+				t.Errorf("%v (%v)", drivers.KindOf(r.Err), r.Err)
 			}
 		})
 	}
@@ -315,7 +322,7 @@ func TestFaults(t *testing.T) {
 
 // Memory stays flat however large the answer is.
 func TestFlatMemory(t *testing.T) {
-	const size = 512 << 20
+	const size = 256 << 20
 	addr, _ := serve(t, nil)
 	for _, version := range []string{"1.1", "2"} {
 		b := drivertest.NewBench(t, New(), drivertest.Fields{"url": fmt.Sprintf("http://%s/?size=%d", addr, size), "version": version}, drivers.Pool{Users: 1})
