@@ -14,8 +14,10 @@ import (
 )
 
 // The gRPC library reports what it finds wrong on this side as a status, too. Whether a status came from the server
-// decides between an answer and a failure, and a server may pass on the very texts that its own client made up. So a
-// text is believed only along with what the wire has seen.
+// decides between an answer and a failure. Every answer of a gRPC server has headers or trailers that are not empty, if
+// only for the content type, so a status without either was made up here. With headers but without trailers it can be
+// either; then the library's texts decide, along with what the wire has seen: a server may well pass on texts that its
+// own client made up.
 
 // marks are what is known of a call besides its status.
 type marks struct {
@@ -23,7 +25,8 @@ type marks struct {
 	deadline time.Time
 	wire     *wire
 	reset    bool // the server reset a stream of the connection meanwhile
-	trailers bool // the server sent trailers that were not empty
+	headers  bool // the server sent headers
+	trailers bool // the server sent trailers that are not empty
 	max      int64
 }
 
@@ -32,18 +35,14 @@ func isSpent(err error) bool {
 	return err != nil && status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), errSpent.Error())
 }
 
-// local are the beginnings of texts that the library makes when the answer breaks the protocol.
+// local are the beginnings of texts that the library has for an answer that breaks the protocol after its headers.
 var local = map[codes.Code][]string{
 	codes.Internal: {
-		"server closed the stream without sending trailers", "cardinality violation", "unexpected EOF", "grpc: ",
-		"peer header list size exceeded", "a HEADERS frame cannot appear", "protocol error: ", "transport: ", "malformed header",
-		"received invalid frame", "received ", "header list size to send violates", "unexpected HTTP status code received from server", "invalid header",
+		"server closed the stream without sending trailers", "cardinality violation", "unexpected EOF", "grpc: ", "transport: ",
+		"peer header list size exceeded", "a HEADERS frame cannot appear", "received invalid frame", "received ",
 	},
-	codes.Unknown:          {"malformed header", "transport: ", "unexpected HTTP status code received from server"},
-	codes.Unimplemented:    {"unexpected HTTP status code received from server", "grpc: Decompressor is not installed"},
-	codes.Unavailable:      {"unexpected HTTP status code received from server"},
-	codes.Unauthenticated:  {"unexpected HTTP status code received from server"},
-	codes.PermissionDenied: {"unexpected HTTP status code received from server"},
+	codes.Unknown:       {"transport: malformed"},
+	codes.Unimplemented: {"grpc: Decompressor is not installed"},
 }
 
 // failure returns why a call that ended with st was not answered, nil if it was.
@@ -76,15 +75,16 @@ func (m *marks) failure(st *status.Status) error {
 		}
 		return drivers.Fail(drivers.Reset, fmt.Errorf("the server broke off the call: %s", name))
 	}
-	if code == codes.Unavailable && m.wire.ended.Load() {
-		// The server's GOAWAY left this call out, or the connection broke.
-		if text == "the connection is draining" || m.wire.broken.Load() && lost(text) {
-			return m.wire.loss("waiting for the answer")
-		}
+	// The connection broke, or the server's GOAWAY left this call out.
+	if code == codes.Unavailable && m.wire.ended.Load() && (!m.headers || lost(text)) {
+		return m.wire.loss("waiting for the answer")
+	}
+	if !m.headers {
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not gRPC's: %s", strings.TrimPrefix(text, "transport: ")))
 	}
 	for _, prefix := range local[code] {
 		if strings.HasPrefix(text, prefix) {
-			return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not gRPC's: %s", strings.TrimPrefix(text, "transport: ")))
+			return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer breaks off: %s", strings.TrimPrefix(text, "transport: ")))
 		}
 	}
 	return nil
@@ -94,8 +94,7 @@ func (m *marks) failure(st *status.Status) error {
 func lost(text string) bool {
 	for _, prefix := range []string{
 		"error reading from server", "connection error: ", "closing transport due to", "transport is closing",
-		"the connection is draining", "keepalive ping failed", "closing connection since", "the client connection is closing",
-		"no active streams left", "received goaway",
+		"the connection is draining", "keepalive ping failed", "closing connection since",
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,7 @@ func (c *Client) dial(ctx context.Context, t *drivers.Timing) (*link, error) {
 		}
 		if p := tc.ConnectionState().NegotiatedProtocol; p != "h2" {
 			tc.Close()
-			return nil, drivers.Fail(drivers.Protocol, fmt.Errorf("TLS handshake: the server did not agree to HTTP/2 (ALPN h2), which gRPC needs"))
+			return nil, drivers.Fail(drivers.Protocol, errors.New("TLS handshake: "+noHTTP2))
 		}
 		conn, info = tc, credentials.TLSInfo{State: tc.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 	}
@@ -73,10 +74,15 @@ func (c *Client) dial(ctx context.Context, t *drivers.Timing) (*link, error) {
 	return l, err
 }
 
+const noHTTP2 = "the server does not agree to HTTP/2 (ALPN h2), which gRPC needs"
+
 // explainTLS says what a failed handshake usually means for gRPC.
 func explainTLS(err error) error {
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.RecordHeader[0] == 0 {
 		return drivers.Fail(drivers.TLS, errors.New("TLS handshake: the server speaks HTTP/2 without TLS; write plaintext: true"))
+	}
+	if strings.Contains(err.Error(), "no application protocol") {
+		return drivers.Fail(drivers.TLS, errors.New("TLS handshake: "+noHTTP2))
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return drivers.Fail(drivers.TLS, fmt.Errorf("%w; if the server has no TLS, write plaintext: true", err))

@@ -259,8 +259,10 @@ func (r *reflectionV1Alpha) ServerReflectionInfo(stream refv1alpha.ServerReflect
 	}
 }
 
-func (e *echo) unknown(any, grpc.ServerStream) error {
-	e.requests.Add(1)
+func (e *echo) unknown(_ any, stream grpc.ServerStream) error {
+	if name, _ := grpc.MethodFromServerStream(stream); !strings.HasPrefix(name, "/grpc.reflection.") {
+		e.requests.Add(1)
+	}
 	return status.Error(codes.Unimplemented, "no such method here")
 }
 

@@ -189,15 +189,19 @@ func (s *session) attempt(ctx context.Context, cancel func(), l *link, in *drive
 		out.TTFB, out.Transfer = s.first.Sub(start), end.Sub(s.first)
 	}
 	c := a.call
-	if stream != nil && c.keepHeaders {
+	failed := err != nil && !cut
+	if stream != nil && (c.keepHeaders || failed) {
 		a.headers, _ = stream.Header()
 	}
-	if stream != nil && !cut && (c.keepTrailers || err != nil) {
+	if stream != nil && !cut && (c.keepTrailers || failed) {
 		a.trailers = stream.Trailer()
 	}
-	if err != nil && !cut {
+	if failed {
 		st := status.Convert(err)
-		m := marks{ctx: ctx, deadline: in.Deadline, wire: l.wire, reset: l.wire.resets.Load() != resets, trailers: len(a.trailers) > 0, max: c.maxMessage}
+		m := marks{
+			ctx: ctx, deadline: in.Deadline, wire: l.wire, max: c.maxMessage, reset: l.wire.resets.Load() != resets,
+			headers: len(a.headers) > 0, trailers: len(a.trailers) > 0,
+		}
 		if failure := m.failure(st); failure != nil {
 			return failure
 		}

@@ -40,7 +40,6 @@ type wire struct {
 	streams atomic.Uint32 // the server's limit of streams at a time
 	resets  atomic.Uint64 // RST_STREAM frames so far
 	ended   atomic.Bool   // gone is closed
-	broken  atomic.Bool   // reading or writing has failed: calls under way have failed, too
 
 	mu     sync.Mutex
 	goaway string // what the server's GOAWAY says
@@ -68,6 +67,9 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.watch(p[:n])
 	}
 	if err != nil {
+		if w.frames == 0 && w.headLen > 0 {
+			w.notHTTP2(nil)
+		}
 		w.fail(err)
 	}
 	return n, err
@@ -93,7 +95,6 @@ func (w *wire) fail(err error) {
 		w.failed = err
 	}
 	w.mu.Unlock()
-	w.broken.Store(true)
 	w.end()
 }
 
@@ -132,12 +133,8 @@ func (w *wire) watch(p []byte) {
 		length := int(w.head[0])<<16 | int(w.head[1])<<8 | int(w.head[2])
 		w.kind, w.flags = http2.FrameType(w.head[3]), http2.Flags(w.head[4])
 		if w.frames == 0 && (w.kind != http2.FrameSettings || w.flags != 0 || length > maxFirst || length%6 != 0) {
-			w.mu.Lock()
-			w.alien = append(append([]byte(nil), w.head[:]...), rest[:min(len(rest), 64)]...)
-			w.mu.Unlock()
-			// What is not HTTP/2 has no frames to follow.
-			w.frames, w.skip, w.keep = 1, math.MaxInt, nil
-			w.end()
+			w.headLen = frameHead
+			w.notHTTP2(rest)
 			return
 		}
 		w.frames++
@@ -152,6 +149,15 @@ func (w *wire) watch(p []byte) {
 			w.frame()
 		}
 	}
+}
+
+// notHTTP2 notes how the server's bytes begin: with what is in head, and rest. There are no frames to follow then.
+func (w *wire) notHTTP2(rest []byte) {
+	w.mu.Lock()
+	w.alien = append(append([]byte(nil), w.head[:w.headLen]...), rest[:min(len(rest), 64)]...)
+	w.mu.Unlock()
+	w.frames, w.skip, w.keep = 1, math.MaxInt, nil
+	w.end()
 }
 
 // frame looks at a frame whose body has been read.
@@ -216,12 +222,9 @@ func (w *wire) beginning(secure bool) error {
 	const doing = "starting HTTP/2"
 	w.mu.Lock()
 	alien, failed := w.alien, w.failed
-	if alien == nil && w.frames == 0 && w.headLen > 0 {
-		alien = w.head[:w.headLen]
-	}
 	w.mu.Unlock()
 	switch {
-	case alien == nil && !secure && (failed == nil || errors.Is(failed, io.EOF) || errors.Is(failed, net.ErrClosed)):
+	case alien == nil && !secure && (failed == nil || dial.Classify(failed) == drivers.Reset):
 		return drivers.Fail(drivers.Reset, errors.New(doing+": the server closed the connection at once; if it expects TLS, write plaintext: false"))
 	case alien == nil:
 		return w.loss(doing)
