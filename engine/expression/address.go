@@ -481,7 +481,8 @@ func (c *checker) constant(n ast.Node, root Root, path []part) *term {
 		return nil
 	}
 	for i := max(0, min(used, len(names))); i < len(names); i++ {
-		m, ok := value.(map[string]any)
+		m, _ := value.(map[string]any)
+		var ok bool
 		if value, ok = m[names[i]]; !ok {
 			c.fail(path[i+1].at, c.textOf(span{path[0].at.from, path[i].at.to})+" has no "+strconv.Quote(names[i]), "")
 			return nil

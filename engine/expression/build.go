@@ -76,7 +76,7 @@ func (b *builder) build(n ast.Node) *node {
 		case n.Name == "index":
 			return b.node(evalIndex, n, whole)
 		}
-		b.fail(b.span(n), "unknown name #"+n.Name, "write # for the element and #index for its index")
+		b.fail(b.span(n), "unknown name "+b.text(n), "write # for the element and #index for its index")
 		return nil
 	case *ast.UnaryNode:
 		return b.unary(n)
@@ -762,6 +762,14 @@ func (b *builder) mapping(n *ast.MapNode) *node {
 		if !ok {
 			return nil
 		}
+		if k, ok := pair.Key.(*ast.StringNode); ok {
+			if v, ok := b.quantityOf(k.Value); ok {
+				if !v.faulty {
+					b.fail(b.span(k), b.text(k)+" is not a key", "write "+strconv.Quote(b.text(k)))
+				}
+				return nil
+			}
+		}
 		key := b.build(pair.Key)
 		v := b.build(pair.Value)
 		if key == nil || v == nil {
@@ -779,6 +787,12 @@ func (b *builder) mapping(n *ast.MapNode) *node {
 // function is a call of one of ours.
 func (b *builder) function(n *ast.CallNode, name string, arguments []ast.Node) *node {
 	at := span{n.Location().From, n.Location().To}
+	if v, ok := b.quantityOf(name); ok {
+		if !v.faulty {
+			b.fail(at, b.textOf(at)+" is not a function", "")
+		}
+		return nil
+	}
 	switch name {
 	case "uuid":
 		if len(arguments) > 0 {

@@ -68,3 +68,38 @@ func FuzzAssertion(f *testing.F) {
 		}
 	})
 }
+
+// Texts that take expr or a careless walk over its tree for ever are refused or read at once. The test has no clock: it
+// would not end.
+func TestHostileTexts(t *testing.T) {
+	var asked []string
+	scope := testScope(&asked)
+	for _, src := range []string{
+		strings.Repeat("(", 100000),
+		strings.Repeat("-", 100000) + "1",
+		strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500),
+		strings.Repeat("not ", 250) + "true",
+		strings.Repeat("-", 1000) + "1",
+		strings.Repeat("[", 1000),
+		strings.Repeat("1<(", 40) + "1<1<1" + strings.Repeat(")<1", 40),
+		strings.Repeat("a.", 500) + "b",
+		strings.Repeat("f(", 400),
+		strings.Repeat("map(1..9999999,", 60),
+		strings.Repeat("1+", 500) + "1",
+		strings.Repeat(`"`, 999),
+		strings.Repeat("5ms ", 250),
+		strings.Repeat("true ? 1 : ", 90) + "1",
+		strings.Repeat("{a:", 300),
+		"\xff\xfe",
+	} {
+		_, errs := ParseAssertion(src, names{})
+		checkPlaces(t, src, errs)
+		if len(errs) == 0 {
+			t.Errorf("%.40q is an assertion", src)
+		}
+		_, errs = ParseExpectation(src, answerNames, scope)
+		checkPlaces(t, src, errs)
+		_, errs = ParseTemplate("${"+src+"}", scope)
+		checkPlaces(t, "${"+src+"}", errs)
+	}
+}

@@ -39,6 +39,9 @@ type source struct {
 	masked   []rune // runes with strings and comments blanked out
 	literals []literal
 	errs     []*Error
+	// spans of nodes that were asked for: in a < b < c, b is in the tree twice, and what is within it twice as often
+	// again.
+	spans map[ast.Node]span
 }
 
 // literal is a number with a unit, or a faulty number that has been reported.
@@ -139,6 +142,13 @@ func (s *source) rewrite() string {
 			}
 		case r == '.' && at(i+1) == '.':
 			i += 2 // of a range
+		case s.afterDot(i):
+			j := i
+			for j < len(s.runes) && (identifierRune(s.runes[j]) || s.runes[j] == '.') {
+				j++
+			}
+			s.fail(span{i, j}, "expected a name after the dot", "write [0] for the first element of a list")
+			i = j
 		case asciiDigit(r), r == '.' && asciiDigit(at(i+1)):
 			i = s.literal(i, out)
 		default:
@@ -146,6 +156,22 @@ func (s *source) rewrite() string {
 		}
 	}
 	return string(out)
+}
+
+// afterDot tells whether a number begins at i, dot included, where only the name of a member can stand.
+func (s *source) afterDot(i int) bool {
+	r := s.runes[i]
+	if r == '.' && (i+1 == len(s.runes) || !asciiDigit(s.runes[i+1])) || r != '.' && !asciiDigit(r) {
+		return false
+	}
+	if r == '.' && i > 0 && (identifierRune(s.runes[i-1]) || bracket(s.runes[i-1]) < 0) {
+		return true
+	}
+	j := i - 1
+	for j >= 0 && unicode.IsSpace(s.runes[j]) {
+		j--
+	}
+	return j >= 0 && s.runes[j] == '.' && (j == 0 || s.runes[j-1] != '.')
 }
 
 // literal reads the number at i and returns where it ends.
@@ -191,6 +217,19 @@ func identifierRune(r rune) bool {
 
 // span returns where a node stands. Expr knows only one token of each.
 func (s *source) span(n ast.Node) span {
+	at, known := s.spans[n]
+	if !known {
+		at = s.widen(n)
+		if s.spans == nil {
+			s.spans = map[ast.Node]span{}
+		}
+		s.spans[n] = at
+	}
+	return at
+}
+
+// widen computes what span returns.
+func (s *source) widen(n ast.Node) span {
 	at := span{n.Location().From, n.Location().To}
 	join := func(nodes ...ast.Node) {
 		for _, n := range nodes {

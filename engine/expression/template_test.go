@@ -37,7 +37,7 @@ func testScope(asked *[]string) *Scope {
 			},
 			"vars": tree("vars", map[string]any{
 				"size": "64MiB", "users": int64(50), "ratio": 0.5, "on": true, "null": nil, "digits": "007",
-				"map": map[string]any{"a": map[string]any{"b": int64(7)}, "list": []any{"x", int64(2)}},
+				"map":  map[string]any{"a": map[string]any{"b": int64(7)}, "list": []any{"x", int64(2)}},
 				"trap": "a: {b}\n# 'c' \"d\" ${vars.size}",
 			}),
 			"lab": func(path []string) (any, int, error) {
