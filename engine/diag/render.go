@@ -116,6 +116,9 @@ func excerpt(line string, column, end int) (text, caret string) {
 		switch {
 		case i >= to:
 		case i >= from:
+			if r == '\t' { // as wide as it is, one caret says which it is
+				wide = 1
+			}
 			c.WriteString(strings.Repeat("^", max(wide, 1)))
 		case r == '\t':
 			c.WriteRune('\t') // whatever a tab is worth on this terminal, both lines have it

@@ -10,6 +10,10 @@ type Field struct {
 	Keys []Field
 	// Item is what each value of a Named is.
 	Item *Field
+	// Exactly lists keys of a Group of which one has to be there.
+	Exactly []string
+	// Alone says that a key of a OneOf needs no value.
+	Alone bool
 	// Required says that the mapping makes no sense without the key.
 	Required bool
 }

@@ -33,6 +33,10 @@ func (f Field) keys(k []Field) Field { f.Keys = k; return f }
 
 func (f Field) of(item Field) Field { f.Item = &item; return f }
 
+func (f Field) exactly(keys ...string) Field { f.Exactly = keys; return f }
+
+func (f Field) alone() Field { f.Alone = true; return f }
+
 func (f Field) required() Field { f.Required = true; return f }
 
 func newFormat(known map[string]drivers.Driver, sinks []string) *format {
@@ -72,8 +76,8 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		return entry(string(kind), drivers.Group, title, doc).keys(keys)
 	}
 	f.phases = []Field{
-		group(Single, "one iteration", "One iteration.", params()),
-		group(Sequential, "one after the other", "One user; the next iteration begins when the last one has ended.", params(count, duration, pause)),
+		group(Single, "one iteration", "One iteration.", params()).alone(),
+		group(Sequential, "one after the other", "One user; the next iteration begins when the last one has ended.", params(count, duration, pause)).exactly("count", "duration"),
 		group(Parallel, "at the same time", "The closed model: `users` at work at the same time, released together.", params(
 			entry("users", CountKind, "users", "How many users there are.", "50").required(),
 			entry("count", CountKind, "count", "How many iterations there are in all, over all users. Left out, with no `duration`: one for each user.", "500"),
@@ -85,10 +89,10 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 			entry("ramp", drivers.Duration, "ramp", "How long the ramp to `rate` or `users` takes.", "30s").otherwise("0s"),
 			entry("hold", drivers.Duration, "hold", "How long it is held.", "2m"),
 			entry("ramp_down", drivers.Duration, "ramp down", "How long the ramp to nothing takes at the end.", "10s").otherwise("0s"),
-			entry("stages", SequenceKind, "stages", "Several ramps and holds, one after the other, instead of `ramp` and `hold`.").of(entry("", drivers.Group, "stage", "A ramp, a hold, or both.").keys(f.stage)),
+			entry("stages", SequenceKind, "stages", "Several ramps and holds, one after the other, instead of `ramp` and `hold`.").of(entry("", drivers.Group, "stage", "A ramp, a hold, or both.").keys(f.stage).exactly("rate", "users")),
 			entry("arrivals", drivers.Choice, "arrivals", "`even` spaces arrivals evenly; `poisson` draws them, as independent callers would come. Only with `rate`.").choices("even", "poisson").otherwise("even"),
 			entry("max_in_flight", CountKind, "most in flight", "How many iterations may be under way at a time; further arrivals wait. Only with `rate`. Left out: the rate times the time-out.", "500"),
-			entry("patience", drivers.Duration, "patience", "An arrival that would begin later than this after it was due is dropped. Only with `rate`. Left out: the time-out.", "1s"))),
+			entry("patience", drivers.Duration, "patience", "An arrival that would begin later than this after it was due is dropped. Only with `rate`. Left out: the time-out.", "1s"))).exactly("rate", "users", "stages"),
 	}
 	phases := entry("phases", SequenceKind, "phases", "How iterations are driven, one phase after the other.").of(entry("", OneOfKind, "phase", "A kind of phase and its parameters.").keys(f.phases))
 
@@ -97,7 +101,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		steps = append(steps, entry(name, drivers.Group, name+" step", "One call with "+name+".").keys(own(known[name].Fields())))
 	}
 	f.step = append(slices.Clone(steps), expect)
-	byTarget := entry("by_target", NamedKind, "step for each target", "Another step for each target, so that they can be compared as one scenario.").of(entry("", drivers.Group, "step", "The step for this target.").keys(f.step))
+	byTarget := entry("by_target", NamedKind, "step for each target", "Another step for each target, so that they can be compared as one scenario.").of(entry("", drivers.Group, "step", "The step for this target.").keys(f.step).exactly(f.names...))
 
 	f.scenario = append(append([]Field{title}, steps...), byTarget, expect, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
 
@@ -138,11 +142,11 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 			entry("delay", SpanKind, "work", "Work of each request, at the same time as that of others: a duration, or drawn from between two.", "100ms", "100ms..120ms"),
 			entry("slots", CountKind, "slots", "Requests at work at the same time; further ones queue. Left out: no limit.", "8"),
 			entry("tls", drivers.Bool, "TLS", "`true` speaks HTTP/1.1 and HTTP/2 over TLS.").otherwise("false"),
-		}),
+		}).alone(),
 		entry("postgres", drivers.Group, "database", "Speaks PostgreSQL's protocol. It has a table `documents` with the columns `id` and `payload`.").keys([]Field{
-			entry("rows", CountKind, "rows", "Rows of `documents`.", "1000"),
-			entry("payload", drivers.Size, "payload", "Size of the column `payload`.", "8KiB"),
-		}),
+			entry("rows", CountKind, "rows", "Rows of `documents`.").otherwise("1000"),
+			entry("payload", drivers.Size, "payload", "Size of the column `payload`.").otherwise("8KiB"),
+		}).alone(),
 	}
 	f.lab = []Field{
 		entry("services", NamedKind, "services", "Systems under test, by name.").of(entry("", OneOfKind, "service", "What the service speaks.").keys(f.service)),
@@ -156,7 +160,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("targets", NamedKind, "targets", "Variants of the system under test. Every phase runs against each of them. Their keys are free, and read as `${target.key}`.").of(entry("", TextMapKind, "target", "What tells this target from others, such as addresses.")),
 		entry("reference", drivers.Text, "reference", "The target that others are compared with. Left out: the first."),
 		entry("defaults", drivers.Group, "defaults", "What holds unless a scenario, a phase or a step says otherwise.").keys(f.defaults),
-		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "One step, and how it is driven.").keys(f.scenario)).required(),
+		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "One step, and how it is driven.").keys(f.scenario).exactly(append(slices.Clone(f.names), "by_target")...)).required(),
 		asserts("the whole plan"),
 		entry("sinks", SequenceKind, "reports", "Reports that are written besides the results stream.").of(entry("", OneOfKind, "report", "A kind of report and its file.").keys(f.sink)),
 		entry("results", drivers.Group, "results", "Where the results stream goes.").keys(f.results),

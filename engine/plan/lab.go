@@ -162,6 +162,7 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 		b.on(n, "write one of "+strings.Join(keysOf(fields), ", "), "expected %s, not %s", what, n.describe())
 		return nil, nil, nil
 	}
+	isItem := n == title
 	n = b.indented(n, fields)
 	p := n.pairs[0]
 	f := find(fields, p.key.text)
@@ -171,7 +172,11 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 	for _, q := range n.pairs[1:] {
 		switch g := find(fields, q.key.text); {
 		case g != nil:
-			b.on(q.key, "", "only one of %s can be here, and %s is above it", either(keysOf(fields)), p.key.text)
+			hint := ""
+			if isItem {
+				hint = "write - before it"
+			}
+			b.on(q.key, hint, "only one of %s can be here, and %s is above it", either(keysOf(fields)), p.key.text)
 		case f != nil && find(f.Keys, q.key.text) != nil:
 			b.on(q.key, "write it within the value of "+p.key.text, "%s belongs to %s", q.key.text, p.key.text)
 		default:

@@ -59,7 +59,10 @@ func (b *binder) identifier(n *node, name, what string) bool {
 	if !identifier.MatchString(name) {
 		hint := "use letters, digits and _, beginning with a letter"
 		if s := slug(name); s != "" && expression.Reserved(s) == "" {
-			hint = "write " + s + ", with title: " + quoteIfNeeded(name) + " for people"
+			hint = "write " + s
+			if what == "scenario" || what == "phase" {
+				hint += ", with title: " + quoteIfNeeded(name) + " for people"
+			}
 		}
 		b.on(n, hint, "%q can't be the name of a %s", name, what)
 		return false

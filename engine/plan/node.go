@@ -9,6 +9,8 @@ type node struct {
 	line  int
 	col   int
 	flow  bool // a mapping in braces, a sequence in brackets
+	// torn is set where an alias leads nowhere: more may belong here, and nobody knows what.
+	torn  bool
 	pairs []pair
 	items []*node
 	// use is set on what was written elsewhere and came here by an alias or a merge key.
@@ -106,7 +108,7 @@ func merge(outer, inner *node) *node {
 		return inner
 	}
 	c := *inner
-	c.pairs = nil
+	c.pairs, c.torn = nil, inner.torn || outer.torn
 	for _, p := range outer.pairs {
 		i := inner.value(p.key.text)
 		switch {

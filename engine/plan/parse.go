@@ -109,7 +109,7 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	}
 	root = b.withoutExtras(root)
 	b.lab = b.labNames(root.value("lab"))
-	b.vars = b.variables(root.value("vars"))
+	b.variables(root.value("vars"))
 	b.scope = b.outerScope()
 	b.names.vars = b.varsRoot
 	s := b.section(root, nil, b.format.plan, b.scope)

@@ -12,6 +12,8 @@ import (
 // phases decodes the phases of a scenario. around has the keys that they have of what is around them.
 func (b *binder) phases(n, key, scenario, around *node, name string) ([]*Phase, []*writtenAssertion) {
 	switch {
+	case n == nil && around.torn, n != nil && n.torn:
+		return nil, nil
 	case n == nil || n.shape == null:
 		b.on(scenario, "write phases: and - single, or put phases into defaults", "scenario %s has no phases", name)
 		return nil, nil

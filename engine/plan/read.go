@@ -123,7 +123,7 @@ func (s *source) parse(text string) (root *node) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		s.syntax(err)
+		s.syntax(err, tokens)
 		return nil
 	}
 	var body ast.Node
@@ -196,7 +196,7 @@ func (s *source) tag(t *token.Token) {
 }
 
 // syntax words a fault that the parser found.
-func (s *source) syntax(err error) {
+func (s *source) syntax(err error, tokens token.Tokens) {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil || e.GetToken().Position == nil {
 		s.at(1, 1, 0, "not valid YAML", "")
@@ -216,15 +216,28 @@ func (s *source) syntax(err error) {
 		if i := colonIn(rest); i >= 0 {
 			hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(rest))
 			note = s.before(line, col) + quote(strings.TrimSpace(rest))
-		} else {
-			hint = "check the indentation of this line and the next"
+		} else if l, c := s.deeper(line); l > 0 {
+			line, col = l, c
+			rest = s.from(line, col)
+			message, hint = "this line is indented too far", "begin it where the line above begins"
 		}
 	case strings.Contains(text, "could not find end character of"):
 		message, hint = "the quote that opens here is never closed", "close it"
-	case strings.Contains(text, "']' not found"), strings.Contains(text, "']' must be specified"):
-		message, hint = "a list in brackets is not closed", "write ] behind its last item"
-	case strings.Contains(text, "'}' must be specified"), strings.Contains(text, "end token '}'"), strings.Contains(text, "flow map content"):
-		message, hint = "a mapping in braces is not closed", "write } behind its last value; quote text that holds braces"
+	case strings.Contains(s.line(line), "{{"):
+		i := strings.Index(s.line(line), "{{")
+		col = utf8.RuneCountInString(s.line(line)[:i]) + 1
+		rest = cutComment(s.from(line, col))
+		message, hint = "YAML takes {{ for the beginning of two mappings", "quote this text: "+quote(strings.TrimSpace(rest))
+	case strings.Contains(text, "']'"), strings.Contains(text, "'}'"), strings.Contains(text, "flow map content"):
+		message, hint = "unexpected text in a list or mapping", "separate values by commas, and quote text that holds brackets or commas"
+		if t := unclosed(tokens); t != nil {
+			line, col = t.Position.Line, t.Position.Column
+			rest = t.Value
+			message, hint = "the bracket that opens here is never closed", "write ] behind the last item"
+			if t.Type == token.MappingStartType {
+				message, hint = "the brace that opens here is never closed", "write } behind the last value"
+			}
+		}
 	case strings.Contains(text, "is a reserved character"):
 		message = "text can't begin with " + firstRune(rest)
 		hint = "quote this text: " + quote(strings.TrimSpace(rest))
@@ -248,6 +261,39 @@ func (s *source) syntax(err error) {
 	if note != "" {
 		f.Notes = append(f.Notes, note)
 	}
+}
+
+// unclosed returns the last bracket that opens and is never closed.
+func unclosed(tokens token.Tokens) *token.Token {
+	var open []*token.Token
+	for _, t := range tokens {
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			open = append(open, t)
+		case token.MappingEndType, token.SequenceEndType:
+			open = open[:max(len(open)-1, 0)]
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return open[len(open)-1]
+}
+
+// deeper finds the next line with text if it has a key and is indented further than a line.
+func (s *source) deeper(line int) (int, int) {
+	indent := len(indentation(s.line(line)))
+	for l := line + 1; l <= len(s.lines); l++ {
+		text := s.line(l)
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if n := len(indentation(text)); n > indent && colonIn(text) >= 0 {
+			return l, n + 1
+		}
+		break
+	}
+	return 0, 0
 }
 
 func firstRune(s string) string {

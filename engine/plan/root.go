@@ -11,101 +11,85 @@ import (
 	"github.com/planrun/planrun/engine/expression"
 )
 
-// variables decodes vars. They may use env, and those before them.
-func (b *binder) variables(n *node) map[string]any {
+// variables decodes vars, with the values of the command line in their place. They may use env, and those before them.
+func (b *binder) variables(n *node) {
 	b.vars = map[string]any{}
-	if n == nil || n.shape != mapping {
-		if n != nil && n.shape != null && n.shape != empty {
-			b.on(n, "write name: value", "expected a mapping of names to values, not %s", n.describe())
-		}
-		return b.settings(b.vars, nil)
-	}
-	set := map[string]bool{}
-	for _, s := range b.opt.Set {
-		key, _, _ := strings.Cut(s, "=")
-		set[strings.TrimPrefix(key, "vars.")] = true
-	}
+	set := b.settings()
 	var order []string
+	switch {
+	case n == nil || n.shape == null || n.shape == empty:
+		n = &node{}
+	case n.shape != mapping:
+		b.on(n, "write name: value", "expected a mapping of names to values, not %s", n.describe())
+	}
 	scope := &expression.Scope{Roots: map[string]expression.Root{"env": b.env, "vars": b.varsRoot}}
 	for _, p := range n.pairs {
 		name := p.key.text
-		if b.strayKey(n, p) {
-			continue
-		}
-		if !identifier.MatchString(name) {
+		switch {
+		case b.strayKey(n, p):
+		case !identifier.MatchString(name):
 			b.identifier(p.key, name, "variable")
-			continue
-		}
-		if p.value.shape == empty {
+		case p.value.shape == empty:
 			b.noValue(p.key)
-			continue
+		default:
+			order = append(order, name)
+			if text, ok := set[name]; ok {
+				b.vars[name] = given(text)
+				delete(set, name)
+				continue
+			}
+			b.vars[name] = b.variable(p.value, scope)
 		}
-		order = append(order, name)
-		t, ok := b.scalar(p.value, scope)
-		if !ok {
-			b.vars[name] = broken{}
-			continue
-		}
-		v, constant := t.Constant()
-		if !constant {
-			b.on(p.value, "", "a variable must be known before the load: it can't depend on the iteration or the user")
-			v = broken{}
-		}
-		if v == nil && p.value.shape != null && !set[name] {
-			b.unset(p.value)
-			v = broken{}
-		}
-		b.vars[name] = v
 	}
-	return b.settings(b.vars, order)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		hint := "the plan has no vars"
+		if len(order) > 0 {
+			hint = "variables are " + strings.Join(order, ", ")
+		}
+		if near := diag.Suggest(name, order); near != "" {
+			hint = "did you mean vars." + near + "?"
+		}
+		b.command("--set", hint, "there is no variable %q", name)
+	}
+}
+
+// variable decodes the value of a variable.
+func (b *binder) variable(n *node, scope *expression.Scope) any {
+	t, ok := b.scalar(n, scope)
+	if !ok {
+		return broken{}
+	}
+	v, constant := t.Constant()
+	switch {
+	case !constant:
+		b.on(n, "", "a variable must be known before the load: it can't depend on the iteration or the user")
+		return broken{}
+	case v == nil && n.shape != null:
+		b.on(n, "", "the expression has no value")
+		return broken{}
+	}
+	return v
 }
 
 // broken is the value of what could not be decoded. Whoever uses it adds no finding of its own.
 type broken struct{}
 
-// unset says that a value comes from an environment variable that is not set.
-func (b *binder) unset(n *node) {
-	if _, after, ok := strings.Cut(n.text, "env."); ok {
-		name := identifierPrefix(after)
-		b.on(n, fmt.Sprintf("set it, or write a default: ${env.%s ?? \"...\"}", name), "the environment variable %s is not set", name)
-		return
-	}
-	b.on(n, "", "the expression has no value")
-}
-
-func identifierPrefix(s string) string {
-	for i, r := range s {
-		if r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			return s[:i]
-		}
-	}
-	return s
-}
-
-// settings puts the values of the command line in place of the plan's.
-func (b *binder) settings(vars map[string]any, order []string) map[string]any {
+// settings reads what --set says, by variable.
+func (b *binder) settings() map[string]string {
+	out := map[string]string{}
 	for _, s := range b.opt.Set {
 		key, text, ok := strings.Cut(s, "=")
 		name, isVar := strings.CutPrefix(key, "vars.")
-		switch _, known := vars[name]; {
+		switch {
 		case !ok:
 			b.command("--set", "write --set vars.name=value", "expected KEY=VALUE, not %q", s)
 		case !isVar:
 			b.command("--set", "only variables can be set: --set vars.name=value", "can't set %q", key)
-		case !known:
-			hint := "the plan has no vars"
-			if len(order) > 0 {
-				hint = "variables are " + strings.Join(order, ", ")
-			}
-			if near := diag.Suggest(name, order); near != "" {
-				hint = "did you mean vars." + near + "?"
-			}
-			b.command("--set", hint, "there is no variable %q", name)
 		default:
-			vars[name] = given(text)
+			out[name] = text
 		}
 	}
-	return vars
+	return out
 }
 
 // given types the text of the command line as a plan's plain scalar would be; what is doubtful there is text here.
@@ -343,7 +327,7 @@ func (b *binder) constantText(n *node, scope *expression.Scope) (string, bool) {
 		return "", false
 	}
 	if v == nil {
-		b.unset(n)
+		b.on(n, "", "the expression has no value")
 		return "", false
 	}
 	return string(drivers.AppendText(nil, v)), true

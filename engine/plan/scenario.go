@@ -218,7 +218,7 @@ func (b *binder) driverOf(s *section, at *node, outer defaults, what string, qui
 		w = &writtenStep{driver: p.key.text, key: p.key, expect: s.node("expect")}
 		w.n = b.stepNode(w, p.value, outer.n.value(p.key.text))
 	}
-	if !found && !quiet {
+	if !found && !quiet && !s.n.torn {
 		b.on(at, "write one of "+strings.Join(b.format.names, ", ")+" below it", "%s needs a step", what)
 	}
 	if w == nil || w.n == nil {

@@ -3,12 +3,14 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/quantity"
 )
 
 // section is a mapping of known keys, decoded as far as a key's own field goes: numbers, quantities, choices, fixed text.
@@ -54,6 +56,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		return s
 	}
 	s.n = b.indented(n, fields)
+	meant := map[string]bool{} // by keys that are misspelt
 	for _, p := range s.n.pairs {
 		f := find(fields, p.key.text)
 		if b.strayKey(s.n, p) {
@@ -61,6 +64,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		}
 		if f == nil {
 			b.unknownKey(p.key, fields)
+			meant[diag.Suggest(p.key.text, keysOf(fields))] = true
 			continue
 		}
 		if p.value.shape == empty {
@@ -72,7 +76,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		}
 	}
 	for _, f := range fields {
-		if f.Required && s.n.value(f.Key) == nil && s.title != nil {
+		if f.Required && !n.torn && !meant[f.Key] && s.n.value(f.Key) == nil && s.title != nil {
 			b.on(s.title, "", "%s is missing", f.Key)
 		}
 	}
@@ -156,11 +160,19 @@ func (b *binder) strayKey(n *node, p pair) bool {
 	for i, q := range n.pairs {
 		if q.key == p.key && i > 0 && n.pairs[i-1].value.isPlain() {
 			before := n.pairs[i-1]
-			hint = fmt.Sprintf("quote the text if the comma belongs to it: %s: %s", before.key.text, quote(before.value.text+", "+p.key.text))
+			hint = fmt.Sprintf("quote the text if the comma belongs to it: %s: %s", before.key.text, quote(b.between(before.value, p.key)))
 		}
 	}
 	b.on(p.key, hint, "%q has no value", p.key.text)
 	return true
+}
+
+// between is what is written from a plain scalar to another one.
+func (b *binder) between(first, last *node) string {
+	if first.line != last.line || last.col < first.col {
+		return first.text + ", " + last.text
+	}
+	return strings.TrimPrefix(b.before(last.line, last.col), b.before(first.line, first.col)) + last.text
 }
 
 // indented moves keys below the empty key that they were meant to belong to:
@@ -224,6 +236,8 @@ func (b *binder) cutByComment(n *node) bool {
 func (b *binder) wrongShape(n *node, want string) {
 	hint := ""
 	switch {
+	case want == "an expression" && n.shape == mapping && len(n.pairs) == 1 && identifier.MatchString(n.pairs[0].key.text) && n.pairs[0].value.shape == scalar:
+		hint = "write " + n.pairs[0].key.text + " == " + literalOf(n.pairs[0].value)
 	case n.shape == mapping && !n.flow && len(n.pairs) == 1 && n.pairs[0].key.line == n.line:
 		hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(cutComment(b.from(n.line, n.col))))
 	case n.flow:
@@ -232,4 +246,12 @@ func (b *binder) wrongShape(n *node, want string) {
 		hint = "quote this text if the brackets belong to it: " + quote(string(rest[:min(end-col, len(rest))]))
 	}
 	b.on(n, hint, "expected %s, not %s", want, n.describe())
+}
+
+// literalOf writes a scalar as expressions do.
+func literalOf(n *node) string {
+	if _, err := quantity.Parse(n.text); err == nil || n.text == "true" || n.text == "false" {
+		return n.text
+	}
+	return strconv.Quote(n.text)
 }

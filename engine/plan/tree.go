@@ -118,7 +118,7 @@ func (l *loader) alias(a *ast.AliasNode, n *node) *node {
 		l.at(n.line, n.col, end, fmt.Sprintf("there is no anchor &%s before this", name), hint)
 	}
 	// The value is unknown, so nothing more can be said of it.
-	n.shape = null
+	n.shape, n.torn = null, true
 	return n
 }
 
@@ -152,6 +152,7 @@ func (l *loader) mapping(n *node, values []*ast.MappingValueNode, depth int) {
 					merges = append(merges, merged{it, k})
 				}
 			case m.shape == null:
+				n.torn = m.torn
 			default:
 				l.on(k, "write <<: *name", "<< needs a mapping, not %s", m.describe())
 			}
