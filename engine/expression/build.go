@@ -76,7 +76,11 @@ func (b *builder) build(n ast.Node) *node {
 		case n.Name == "index":
 			return b.node(evalIndex, n, whole)
 		}
-		b.fail(b.span(n), "unknown name "+b.text(n), "write # for the element and #index for its index")
+		name := "#" + n.Name
+		if _, ok := b.quantityOf(n.Name); ok {
+			name = "#"
+		}
+		b.fail(b.span(n), "unknown name "+name, "write # for the element and #index for its index")
 		return nil
 	case *ast.UnaryNode:
 		return b.unary(n)

@@ -44,7 +44,7 @@ func (p templatePart) missing() *Error {
 }
 
 // Templates are what drivers take.
-var _ drivers.Template = (*Template)(nil)
+var _ drivers.Segmented = (*Template)(nil)
 
 // ParseTemplate reads a string that may hold ${...}.
 func ParseTemplate(src string, scope *Scope) (*Template, []*Error) {
@@ -221,6 +221,22 @@ func (t *Template) Eval(in *drivers.Input) (any, error) {
 		return nil, err
 	}
 	return string(b), nil
+}
+
+// Segments returns the text and the ${...} of the template, in order. What was known before the load is text.
+func (t *Template) Segments() []drivers.Template {
+	if t.constant || t.alone {
+		return []drivers.Template{t}
+	}
+	segments := make([]drivers.Template, len(t.parts))
+	for i, p := range t.parts {
+		if p.node == nil {
+			segments[i] = drivers.Constant(p.text)
+		} else {
+			segments[i] = &Template{scope: t.scope, parts: []templatePart{p}, alone: true}
+		}
+	}
+	return segments
 }
 
 // AppendText appends the value as text. For constants, numbers and text it allocates nothing but what dst needs.

@@ -3,6 +3,7 @@ package expression
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,13 +104,40 @@ func TestTemplates(t *testing.T) {
 }
 
 func TestTemplateWithoutScope(t *testing.T) {
-	tpl, errs := ParseTemplate("a ${1 + 1} $${b} $$", nil)
-	if len(errs) > 0 {
-		t.Fatal(errs[0])
-	}
+	tpl := must(t, "a ${1 + 1} $${b} $$")
 	if v, ok := tpl.Constant(); !ok || v != "a 2 ${b} $$" {
 		t.Errorf("got %v, %v", v, ok)
 	}
+}
+
+func TestTemplateSegments(t *testing.T) {
+	var asked []string
+	tpl, errs := ParseTemplate("${lab.direct.api}/users/${iteration}/${vars.size}", testScope(&asked))
+	if len(errs) > 0 {
+		t.Fatal(errs[0])
+	}
+	var got []string
+	for _, s := range drivers.Segments(tpl) {
+		text, err := s.AppendText(nil, &drivers.Input{Iteration: 7})
+		_, constant := s.Constant()
+		got = append(got, fmt.Sprintf("%s %v %v", text, constant, err))
+	}
+	want := []string{"http://lab/users/ true <nil>", "7 false <nil>", "/64MiB true <nil>"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if n := len(drivers.Segments(drivers.Template(must(t, "${iteration}")))); n != 1 {
+		t.Errorf("a template that is one expression has %d segments", n)
+	}
+}
+
+func must(t *testing.T, src string) *Template {
+	t.Helper()
+	tpl, errs := ParseTemplate(src, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs[0])
+	}
+	return tpl
 }
 
 func TestTemplateAllocations(t *testing.T) {
@@ -139,10 +167,7 @@ func TestTemplateAllocations(t *testing.T) {
 
 // Both targets get the same input, and different iterations get different ones.
 func TestRandomIsReproducible(t *testing.T) {
-	tpl, errs := ParseTemplate("${uuid()} ${random(1, 6)} ${random(-5, 5)}", nil)
-	if len(errs) > 0 {
-		t.Fatal(errs[0])
-	}
+	tpl := must(t, "${uuid()} ${random(1, 6)} ${random(-5, 5)}")
 	uuids := map[string]bool{}
 	faces := map[string]int{}
 	v4 := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
