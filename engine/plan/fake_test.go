@@ -53,7 +53,7 @@ func fakes() map[string]drivers.Driver {
 	choice.Choices = []string{"1.1", "2"}
 	http := &fake{
 		fields: []drivers.Field{
-			main(field("request", drivers.Text)), field("url", drivers.URL), field("get", drivers.URL), field("post", drivers.URL), choice,
+			main(field("request", drivers.URL)), field("url", drivers.URL), field("get", drivers.URL), field("post", drivers.URL), choice,
 			field("headers", drivers.Texts), field("body", drivers.Text), field("body_file", drivers.File), field("json", drivers.Tree),
 			field("redirects", drivers.Int), field("max_body", drivers.Size), field("idle", drivers.Duration),
 			field("compressed", drivers.TextOrBool),

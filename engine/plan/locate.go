@@ -12,7 +12,7 @@ func (s *source) places(n *node) []place {
 		return n.places
 	}
 	n.placed = true
-	if n.shape != scalar {
+	if n.shape != scalar || n.line < 1 || n.col < 1 {
 		return nil
 	}
 	w := &walker{source: s, value: []rune(n.text), line: n.line, col: n.col}

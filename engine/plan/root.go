@@ -94,11 +94,10 @@ func (b *binder) settings() map[string]string {
 
 // given types the text of the command line as a plan's plain scalar would be; what is doubtful there is text here.
 func given(text string) any {
-	v, ok := (&binder{source: newSource("", "")}).typed(&node{shape: scalar, text: text})
-	if !ok {
-		return text
+	if v, message, _ := plainValue(text); message == "" {
+		return v
 	}
-	return v
+	return text
 }
 
 // set notes what the command line changed.

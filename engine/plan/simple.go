@@ -240,37 +240,44 @@ func parseWarmup(text string) (Warmup, error) {
 	return Warmup{Duration: d}, err
 }
 
-// typed gives a plain scalar the type that it is written as: a decimal number, true or false; everything else is text.
-// What YAML would read differently from a person is refused with both spellings.
+// typed gives a scalar its type: in quotes it is text, and otherwise what it is written as.
 func (b *binder) typed(n *node) (v any, ok bool) {
 	if n.style != plain {
 		return n.text, true
 	}
-	switch n.text {
+	v, message, hint := plainValue(n.text)
+	if message != "" {
+		b.on(n, hint, "%s", message)
+		return nil, false
+	}
+	return v, true
+}
+
+// plainValue types text without quotes: a decimal number, true or false; everything else is text. What YAML would read
+// differently from a person is refused, with both spellings in the hint.
+func plainValue(text string) (v any, message, hint string) {
+	switch text {
 	case "true":
-		return true, true
+		return true, "", ""
 	case "false":
-		return false, true
+		return false, "", ""
 	case "True", "TRUE", "False", "FALSE":
-		b.on(n, fmt.Sprintf("write %s, or %s if text is meant", strings.ToLower(n.text), quote(n.text)), "%s may be a truth value or text", n.text)
-		return nil, false
+		return nil, text + " may be a truth value or text", fmt.Sprintf("write %s, or %s if text is meant", strings.ToLower(text), quote(text))
 	}
-	meant, doubtful := number(n.text)
-	switch {
+	switch meant, doubtful := number(text); {
 	case doubtful && meant != "":
-		b.on(n, fmt.Sprintf("write %s, or %s if text is meant", meant, quote(n.text)), "%s may be a number or text", n.text)
-		return nil, false
+		return nil, text + " may be a number or text", fmt.Sprintf("write %s, or %s if text is meant", meant, quote(text))
 	case doubtful:
-		b.on(n, "quote it: "+quote(n.text), "the number %s has more digits than are kept exactly", n.text)
-		return nil, false
-	case meant == "":
-		return n.text, true
+		return nil, "the number " + text + " has more digits than are kept exactly", "quote it: " + quote(text)
+	case meant != "":
+		if i, err := strconv.ParseInt(meant, 10, 64); err == nil {
+			return i, "", ""
+		}
+		if x, err := strconv.ParseFloat(meant, 64); err == nil {
+			return x, "", ""
+		}
 	}
-	if i, err := strconv.ParseInt(meant, 10, 64); err == nil {
-		return i, true
-	}
-	x, err := strconv.ParseFloat(meant, 64)
-	return x, err == nil
+	return text, "", ""
 }
 
 // number tells whether text is a number in plain decimal digits, and returns it then. For what some reader of YAML takes

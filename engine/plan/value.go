@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
@@ -223,18 +224,22 @@ func (b *binder) tree(n *node, scope *expression.Scope) (v drivers.Value, ok boo
 	return v, ok
 }
 
+// rooted matches a URL that has no origin, and what may stand in front of it: a method.
+var rooted = regexp.MustCompile(`^([A-Za-z]+[ \t]+)?/`)
+
 // url decodes a URL. One that begins with / is resolved against target.url.
 func (b *binder) url(n *node, scope *stepScope) (drivers.Template, bool) {
 	t, ok := b.template(n, scope.Scope)
 	if !ok || t == nil {
 		return t, ok
 	}
-	rooted := strings.HasPrefix(n.text, "/")
-	if c, constant := t.Constant(); constant {
-		s, isText := c.(string)
-		rooted = isText && strings.HasPrefix(s, "/")
+	text := n.text
+	if c, constant := t.Constant(); constant { // it may be all from a variable
+		text = string(drivers.AppendText(nil, c))
+		t = drivers.Constant(text)
 	}
-	if !rooted {
+	m := rooted.FindStringSubmatch(text)
+	if m == nil {
 		return t, true
 	}
 	base, ok := scope.url()
@@ -242,7 +247,17 @@ func (b *binder) url(n *node, scope *stepScope) (drivers.Template, bool) {
 		b.on(n, "write the whole URL, or url: in each target", "a path needs target.url to begin with")
 		return nil, false
 	}
-	return based{t, strings.TrimSuffix(base, "/")}, true
+	rest := t
+	if _, constant := t.Constant(); constant {
+		rest = drivers.Constant(text[len(m[1]):])
+	} else if m[1] != "" {
+		part, errs := expression.ParseTemplate(text[len(m[1]):], scope.Scope)
+		if len(errs) > 0 { // the whole had none
+			return nil, false
+		}
+		rest = part
+	}
+	return based{rest, m[1] + strings.TrimSuffix(base, "/")}, true
 }
 
 // based is a template behind a text that is known before the load.
