@@ -10,6 +10,8 @@
 //   - The deadline of a call stands on the socket, so that it holds whatever the database's library does.
 //   - A statement that fails inside a transaction has it rolled back before the call returns; a call that runs into
 //     its deadline has its connection closed.
+//   - Connect has the login in it. A TLS handshake is timed apart where this package makes it itself, which is with
+//     PostgreSQL; the other libraries make their own, within Connect.
 //   - No error text holds a password: passwords are taken out of a DSN before anything else reads it.
 package sql
 
@@ -17,6 +19,7 @@ import (
 	"context"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // Driver speaks to databases. The zero value is ready; it is safe for concurrent use.
@@ -71,7 +74,14 @@ func (*Driver) Fields() []drivers.Field {
 			Key: "connect_timeout", Kind: drivers.Duration, Title: "time-out for connecting",
 			Doc: "How long opening a connection may take, login included. The step's `timeout` bounds it as well.", Examples: []string{"5s"},
 		},
+		tlsField(),
 	}
+}
+
+func tlsField() drivers.Field {
+	f := dial.TLSField()
+	f.Doc += " A step that has this connects with TLS or not at all, whatever the database; without it, the DSN's parameters decide (`sslmode`, `tls`, `encrypt`)."
+	return f
 }
 
 // Answer lists what an expectation may read.

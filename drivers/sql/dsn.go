@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/microsoft/go-mssqldb/msdsn"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/dial"
 )
 
 // database is an endpoint: a parsed DSN and everything that its connections depend on. It is immutable.
@@ -24,19 +26,23 @@ type database struct {
 	password string
 	// Where it is: host and port, or a socket's path, or the path of a file.
 	host, port, socket, path string
-	roots                    []byte
+	// roots are the certificates to be trusted, nil for the system's; secure is what the step itself says of TLS, nil
+	// if the DSN decides. fingerprint identifies both.
+	roots       *x509.CertPool
+	secure      *tls.Config
+	fingerprint string
 	// connectTimeout is 0 if only the deadline of the call bounds connecting.
 	connectTimeout time.Duration
 
 	// What the library of the dialect needs.
 	postgres  *pgconn.Config
-	tls       tlsMode
+	tlsMode   tlsMode
 	mysql     *gomysql.Config
 	sqlserver *msdsn.Config
 }
 
 func (d *database) key() string {
-	return strings.Join([]string{d.dialect.String(), d.url, d.password, d.connectTimeout.String(), string(d.roots)}, "\x00")
+	return strings.Join([]string{d.dialect.String(), d.url, d.password, d.connectTimeout.String(), d.fingerprint, fmt.Sprint(d.secure != nil)}, "\x00")
 }
 
 // schemes are those of a DSN.
@@ -75,7 +81,15 @@ func parseDatabase(op *drivers.Op) (*database, drivers.FieldErrors) {
 	if !op.Has("dsn") || dsn == "" {
 		return nil, append(errs, op.Errorf("dsn", "the database is missing").WithHint("write %s", forms))
 	}
-	d := &database{roots: op.Roots, connectTimeout: op.Duration("connect_timeout", 0)}
+	d := &database{connectTimeout: op.Duration("connect_timeout", 0)}
+	secure, fingerprint, problems := dial.TLS(op)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	d.roots, d.fingerprint = secure.RootCAs, fingerprint
+	if op.Has("tls") {
+		d.secure = secure
+	}
 	if f := d.parse(dsn, user, password, op.Has("password")); f != nil {
 		return nil, append(errs, op.Errorf("dsn", "%s", f.message).WithHint("%s", f.hint))
 	}
@@ -208,15 +222,18 @@ func refuse(query url.Values, instead string, keys ...string) *flaw {
 	return nil
 }
 
-// pool returns the certificates to be trusted, nil for the system's.
-func (d *database) pool() *x509.CertPool {
-	if len(d.roots) == 0 {
-		return nil
+// secured takes what the step says of TLS; false if the DSN decides. keys are the DSN's parameters for the same thing.
+func (d *database) secured(query url.Values, keys ...string) (bool, *flaw) {
+	if d.secure == nil {
+		return false, nil
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
+	for key := range query {
+		if slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, key) }) {
+			return false, &flaw{message: fmt.Sprintf("both tls: and the parameter %q say how to connect", key), hint: "leave one of them out"}
+		}
 	}
-	pool.AppendCertsFromPEM(d.roots)
-	return pool
+	if d.secure.ServerName == "" {
+		d.secure.ServerName = d.host
+	}
+	return true, nil
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/planrun/planrun/drivers/sql/sqltest"
 )
 
-// The servers take seconds to start, so the tests share one of each, unless they need its settings bent.
+// The servers take seconds to start, so the tests share one of each, and put back what they change of its settings.
 var servers struct {
 	postgres, mariadb shared
+	identity          sync.Once
+	options           sqltest.Options
 }
 
 type shared struct {
@@ -62,9 +64,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// identity is the certificate of all servers.
+func identity(t testing.TB) sqltest.Options {
+	t.Helper()
+	servers.identity.Do(func() { servers.options.Certificate, servers.options.Key = certificate(t) })
+	return servers.options
+}
+
 func postgresServer(t testing.TB) *sqltest.Server {
 	t.Helper()
-	return servers.postgres.get(t, func(t testing.TB) *sqltest.Server { return sqltest.StartPostgres(t, sqltest.Options{}) })
+	return servers.postgres.get(t, func(t testing.TB) *sqltest.Server { return sqltest.StartPostgres(t, identity(t)) })
 }
 
 const long = 30 * time.Second
@@ -174,7 +183,7 @@ func postgresDSN(s *sqltest.Server, addr string) string {
 
 func mariadbServer(t testing.TB) *sqltest.Server {
 	t.Helper()
-	return servers.mariadb.get(t, func(t testing.TB) *sqltest.Server { return sqltest.StartMariaDB(t, sqltest.Options{}) })
+	return servers.mariadb.get(t, func(t testing.TB) *sqltest.Server { return sqltest.StartMariaDB(t, identity(t)) })
 }
 
 func mysqlDSN(s *sqltest.Server, addr string) string {

@@ -37,12 +37,17 @@ func (d *database) parseMySQL(u *url.URL, query url.Values) *flaw {
 	if d.host == "" {
 		return &flaw{message: "the host is missing", hint: "write mysql://user@host:3306/db"}
 	}
+	if secured, f := d.secured(query, "tls"); f != nil {
+		return f
+	} else if secured {
+		cfg.TLS = d.secure
+	}
 	if cfg.TLS != nil {
 		if cfg.TLS.ServerName == "" && !cfg.TLS.InsecureSkipVerify {
 			cfg.TLS.ServerName = d.host
 		}
 		if cfg.TLS.RootCAs == nil {
-			cfg.TLS.RootCAs = d.pool()
+			cfg.TLS.RootCAs = d.roots
 		}
 	}
 	cfg.Logger = &gomysql.NopLogger{}

@@ -15,6 +15,15 @@ import (
 	"github.com/planrun/planrun/drivers/sql/sqltest"
 )
 
+// setGlobal changes a setting of the server until restore. Sessions that are open may keep the old one.
+func setGlobal(t *testing.T, s *sqltest.Server, name string, value int) (restore func()) {
+	t.Helper()
+	a := newAdmin(t, s.MySQLURL())
+	before := a.count("SELECT @@GLOBAL." + name)
+	a.exec(fmt.Sprintf("SET GLOBAL %s = %d", name, value))
+	return func() { a.exec(fmt.Sprintf("SET GLOBAL %s = %d", name, before)) }
+}
+
 func TestMySQLConformance(t *testing.T) {
 	s := mariadbServer(t)
 	a := newAdmin(t, s.MySQLURL())
@@ -144,7 +153,8 @@ func TestMySQLTransactionIsRolledBack(t *testing.T) {
 
 // A server that closes idle connections: the next call succeeds over another one.
 func TestMySQLIdleConnectionIsReplaced(t *testing.T) {
-	s := sqltest.StartMariaDB(t, sqltest.Options{Settings: []string{"wait-timeout=1"}})
+	s := mariadbServer(t)
+	defer setGlobal(t, s, "wait_timeout", 1)()
 	b, session := open(t, drivertest.Fields{"dsn": s.MySQLURL(), "query": "SELECT repeat('x', 64)"})
 	for i := range 3 {
 		if r := b.Must(session); !r.Opened {
@@ -215,7 +225,8 @@ func TestMySQLSilence(t *testing.T) {
 // Statements do not pile up at the server, and the error is named when the plan itself has too many.
 func TestMySQLPreparedStatements(t *testing.T) {
 	const users, limit = 20, 50
-	s := sqltest.StartMariaDB(t, sqltest.Options{Settings: []string{fmt.Sprint("max-prepared-stmt-count=", limit)}})
+	s := mariadbServer(t)
+	defer setGlobal(t, s, "max_prepared_stmt_count", limit)()
 	a := newAdmin(t, s.MySQLURL())
 	changing := prepare(t, drivertest.Fields{"dsn": s.MySQLURL(), "args": []any{1},
 		"query": drivertest.Mix{"SELECT ", func(in *drivers.Input) any { return in.Iteration }, " + ?"}})
@@ -265,7 +276,8 @@ func TestMySQLPreparedStatements(t *testing.T) {
 }
 
 func TestMySQLTooManyClients(t *testing.T) {
-	s := sqltest.StartMariaDB(t, sqltest.Options{Settings: []string{"max-connections=10", "extra-max-connections=1"}})
+	s := mariadbServer(t)
+	defer setGlobal(t, s, "max_connections", 10)()
 	b := drivertest.NewBench(t, New(), drivertest.Fields{"dsn": s.MySQLURL(), "query": "SELECT 1"}, drivers.Pool{Users: 12})
 	var refused int
 	for range 14 {

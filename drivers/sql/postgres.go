@@ -42,6 +42,13 @@ func (d *database) parsePostgres(u *url.URL, query url.Values) *flaw {
 			return &flaw{message: fmt.Sprintf("the parameter %q has no meaning here", key), hint: "write prepare: true or false"}
 		}
 	}
+	secured, f := d.secured(query, "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni")
+	if f != nil {
+		return f
+	}
+	if secured {
+		query.Set("sslmode", "disable") // the library has no say
+	}
 	u.RawQuery = query.Encode()
 	d.url = u.String()
 	cfg, err := pgconn.ParseConfig(d.url)
@@ -61,12 +68,15 @@ func (d *database) parsePostgres(u *url.URL, query url.Values) *flaw {
 	case cfg.TLSConfig == nil && len(cfg.Fallbacks) > 0:
 		return &flaw{message: "sslmode=allow tries each connection twice", hint: "write disable, prefer, require, verify-ca or verify-full"}
 	case cfg.TLSConfig != nil && len(cfg.Fallbacks) > 0:
-		d.tls = tlsPrefer
+		d.tlsMode = tlsPrefer
 	case cfg.TLSConfig != nil:
-		d.tls = tlsRequire
+		d.tlsMode = tlsRequire
 	}
 	if cfg.TLSConfig != nil && cfg.TLSConfig.RootCAs == nil {
-		cfg.TLSConfig.RootCAs = d.pool()
+		cfg.TLSConfig.RootCAs = d.roots
+	}
+	if secured {
+		cfg.TLSConfig, d.tlsMode = d.secure, tlsRequire
 	}
 	cfg.Fallbacks = nil
 	cfg.ConnectTimeout = 0
@@ -140,10 +150,10 @@ func (c *client) openPostgres(ctx context.Context, a *attempt) (connection, erro
 	}
 	encrypted := false
 	cfg.AfterNetConnect = func(ctx context.Context, cfg *pgconn.Config, conn net.Conn) (net.Conn, error) {
-		if d.tls == tlsOff {
+		if d.tlsMode == tlsOff {
 			return conn, nil
 		}
-		t, err := startTLS(ctx, conn, d, secure, d.tls, &a.timing)
+		t, err := startTLS(ctx, conn, d, secure, d.tlsMode, &a.timing)
 		if err != nil {
 			return conn, err
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/drivertest"
-	"github.com/planrun/planrun/drivers/sql/sqltest"
 )
 
 func TestPostgresConformance(t *testing.T) {
@@ -282,8 +281,9 @@ func TestPostgresTimeouts(t *testing.T) {
 }
 
 func TestPostgresTooManyClients(t *testing.T) {
-	s := sqltest.StartPostgres(t, sqltest.Options{Settings: []string{"max_connections=5", "superuser_reserved_connections=0", "max_wal_senders=0"}})
-	fields := drivertest.Fields{"dsn": s.PostgresURL(), "query": "SELECT pg_sleep(0.02)"}
+	s := postgresServer(t)
+	newAdmin(t, s.PostgresURL()).exec("DROP ROLE IF EXISTS limited; CREATE ROLE limited LOGIN PASSWORD 's3cret-limited' CONNECTION LIMIT 5")
+	fields := drivertest.Fields{"dsn": s.PostgresURL(), "user": "limited", "password": "s3cret-limited", "query": "SELECT pg_sleep(0.02)"}
 	b := drivertest.NewBench(t, New(), fields, drivers.Pool{Users: 7})
 	var refused, ok int
 	for range 7 {

@@ -12,6 +12,9 @@ import (
 )
 
 func (d *database) parseSQLite(rest string) *flaw {
+	if d.secure != nil {
+		return &flaw{message: "a file has no TLS", hint: "leave tls: out"}
+	}
 	file, params, _ := strings.Cut(rest, "?")
 	file = strings.TrimPrefix(file, "file:")
 	switch {

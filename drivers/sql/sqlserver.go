@@ -43,8 +43,15 @@ func (d *database) parseSQLServer(u *url.URL, query url.Values) *flaw {
 	cfg.Password = d.password
 	cfg.DialTimeout = -1 // the library's own of 15 s
 	cfg.DisableRetry = true
+	if secured, f := d.secured(query, "encrypt", "trustservercertificate", "certificate", "servercertificate", "hostnameincertificate", "tlsmin"); f != nil {
+		return f
+	} else if secured {
+		// One TDS packet is expected in one TLS record, as the library has it in its own configurations.
+		d.secure.DynamicRecordSizingDisabled = true
+		cfg.Encryption, cfg.TLSConfig = msdsn.EncryptionRequired, d.secure
+	}
 	if cfg.TLSConfig != nil && cfg.TLSConfig.RootCAs == nil {
-		cfg.TLSConfig.RootCAs = d.pool()
+		cfg.TLSConfig.RootCAs = d.roots
 	}
 	d.sqlserver = &cfg
 	db := cfg.Database

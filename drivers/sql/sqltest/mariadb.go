@@ -16,7 +16,6 @@ import (
 )
 
 // StartMariaDB starts MariaDB and stops it when the test ends. It is found in PATH, or where Debian has it.
-// Options.Settings are options of its command line, without the dashes.
 func StartMariaDB(t testing.TB, o Options) *Server {
 	t.Helper()
 	install, mariadbd := find(t, "mariadb-install-db", "/usr/bin"), find(t, "mariadbd", "/usr/sbin", "/usr/libexec")

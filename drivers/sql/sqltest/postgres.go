@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options bend a server for a test. Settings are lines of its configuration.
+// Options bend a server for a test.
 type Options struct {
+	// Settings are lines of PostgreSQL's configuration, or options of MariaDB's command line without the dashes.
 	Settings []string
 	// Certificate and Key are PEM files for TLS; empty for none.
 	Certificate, Key []byte
@@ -50,16 +52,15 @@ func StartPostgres(t testing.TB, o Options) *Server {
 	}
 	port := freePort(t)
 	s.Addr = "127.0.0.1:" + port
-	args := []string{"-D", data, "-p", port, "-k", dir}
-	settings := []string{"listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB",
-		"max_wal_size=64MB", "autovacuum=off", "timezone=UTC", "log_timezone=UTC"}
+	settings := []string{"listen_addresses='127.0.0.1'", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB",
+		"max_wal_size=64MB", "autovacuum=off", "timezone=UTC", "log_timezone=UTC",
+		"hba_file=" + quote(filepath.Join(data, "pg_hba.conf"))}
 	if o.Certificate != nil {
-		settings = append(settings, "ssl=on", "ssl_cert_file="+write("server.crt", o.Certificate), "ssl_key_file="+write("server.key", o.Key))
+		settings = append(settings, "ssl=on", "ssl_cert_file="+quote(write("server.crt", o.Certificate)), "ssl_key_file="+quote(write("server.key", o.Key)))
 	}
-	for _, c := range append(settings, o.Settings...) {
-		args = append(args, "-c", c)
-	}
-	p := start(t, command(dir, owner, postgres, args...), syscall.SIGQUIT)
+	// A file of its own, so that tests may change settings while the server runs.
+	config := write("postgresql.conf", []byte(strings.Join(append(settings, o.Settings...), "\n")+"\n"))
+	p := start(t, command(dir, owner, postgres, "-D", data, "-p", port, "-k", dir, "-c", "config_file="+config), syscall.SIGQUIT)
 	s.PID = p.cmd.Process.Pid
 	p.await(t, func() error {
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
@@ -72,6 +73,9 @@ func StartPostgres(t testing.TB, o Options) *Server {
 	})
 	return s
 }
+
+// quote makes a string of PostgreSQL's configuration.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // PostgresURL is the DSN of a PostgreSQL server, password included.
 func (s *Server) PostgresURL() string {
