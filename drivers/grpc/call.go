@@ -87,7 +87,9 @@ func (d *Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 		errs = append(errs, op.Errorf("call", "the method is missing").WithHint("write call: package.Service/Method"))
 	} else if name, err := op.Fixed("call"); err != nil {
 		errs = append(errs, fieldError(err))
-	} else if c.service, c.method, _ = splitCall(name); c.method == "" {
+	} else if service, method, ok := splitCall(name); ok {
+		c.service, c.method = service, method
+	} else {
 		errs = append(errs, op.Errorf("call", "%q is no method", name).WithHint("write package.Service/Method"))
 	}
 	c.path = "/" + c.service + "/" + c.method

@@ -115,7 +115,8 @@ func (e *encoder) message(md protoreflect.MessageDescriptor, tree any) {
 			e.faultf("the field is there already, as %q", before)
 		}
 		given[fd.Number()] = m.key
-		if o := fd.ContainingOneof(); o != nil && !o.IsSynthetic() && m.value != nil {
+		if o := fd.ContainingOneof(); o != nil && !o.IsSynthetic() && m.value != nil && !isBareDynamic(m.value) {
+			// Of several expressions, all but one may turn out to be null.
 			if before, twice := oneofs[o.FullName()]; twice {
 				e.fault(fmt.Sprintf("only one field of %q can be set, and %s is", o.Name(), before), "remove one of them")
 			}

@@ -172,7 +172,14 @@ func protoFiles(op *drivers.Op) (*schema, drivers.FieldErrors) {
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
 			ImportPaths: folders,
-			Accessor:    func(path string) (io.ReadCloser, error) { return os.Open(path) },
+			Accessor: func(path string) (io.ReadCloser, error) {
+				f, err := os.Open(path)
+				if errors.Is(err, os.ErrNotExist) {
+					name, _ := within(path, folders)
+					return nil, fmt.Errorf("there is no %s in %s: name the folder that it is relative to in import_paths", name, strings.Join(folders, ", "))
+				}
+				return f, err
+			},
 		}),
 		Reporter: reporter.NewReporter(func(err reporter.ErrorWithPos) error {
 			fault(err.GetPosition().Filename, err.Error())

@@ -23,9 +23,14 @@ func oneOf(name string, names []string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// closest returns the name that differs least from name, by at most a third of its letters; "" if there is none.
+// closest returns the name that differs least from name, by at most a third of its letters or two, and by one if it has
+// no more than three; "" if there is none.
 func closest(name string, names []string) string {
-	best, least := "", max(len(name)/3, 1)+1
+	most := 1
+	if len(name) > 3 {
+		most = max(len(name)/3, 2)
+	}
+	best, least := "", most+1
 	for _, n := range names {
 		d := levenshtein.ComputeDistance(fold(name), fold(n))
 		if d < least {
