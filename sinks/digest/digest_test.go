@@ -1,0 +1,159 @@
+package digest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/planrun/planrun/engine/compare"
+	"github.com/planrun/planrun/engine/quantity"
+	"github.com/planrun/planrun/engine/result"
+	"github.com/planrun/planrun/sinks/sinktest"
+)
+
+func TestScale(t *testing.T) {
+	tests := []struct {
+		dim    quantity.Dim
+		values []float64
+		want   []string
+	}{
+		{quantity.Time, []float64{13e6, 24.14e6}, []string{"13.0 ms", "24.1 ms"}},
+		{quantity.Time, []float64{289e6, 1.107e9}, []string{"0.289 s", "1.11 s"}},
+		{quantity.Time, []float64{999.6e6}, []string{"1.00 s"}},
+		{quantity.Time, []float64{9.996e6}, []string{"10.0 ms"}},
+		{quantity.Time, []float64{405e3, 1.106e9}, []string{"0.405 ms", "1106 ms"}},
+		{quantity.Time, []float64{0, 5e6}, []string{"0 ms", "5.00 ms"}},
+		{quantity.Time, []float64{0}, []string{"0 ns"}},
+		{quantity.Time, nil, nil},
+		{quantity.Time, []float64{3600e9 * 5}, []string{"18000 s"}},
+		{quantity.Speed, []float64{27e6, 20.04e6}, []string{"27.0 MB/s", "20.0 MB/s"}},
+		{quantity.Rate, []float64{75.83}, []string{"75.8/s"}},
+	}
+	for _, test := range tests {
+		s := scaleOf(test.dim, test.values...)
+		for i, v := range test.values {
+			if got := s.With(v); got != test.want[i] {
+				t.Errorf("%v of %v: %s, want %s", v, test.values, got, test.want[i])
+			}
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	ms := scaleOf(quantity.Time, 13e6)
+	for v, want := range map[float64]string{
+		11.2e6: "+11.2 ms", -11.2e6: "-11.2 ms", 0: "0 ms", 0.5412e6: "+0.54 ms", 40: "0.00 ms", -40: "0.00 ms", 1234e6: "+1234 ms",
+	} {
+		if got := ms.change(v, 13e6, 24.2e6); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{
+		.86: "+86%", -.2593: "-26%", .042: "+4.2%", 0: "0%", -.0001: "0%", .0995: "+10%", 20: "+2000%", -.9996: "-99.96%", -1: "-100%", 1: "+100%",
+	} {
+		if got := percent(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "a\nb\r\nc\td": "a b c d", "\x1b[31m": "\ufffd[31m", "\x00\xff": "\ufffd\ufffd", "a\u202eb": "a\ufffdb", "\ufffe": "\ufffd",
+		"数据 👩‍👩‍👧": "数据 👩‍👩‍👧", " a\n": "a", "\u0085": "\ufffd", "": "",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := Shorten("数据库查询", 3); got != "数据…" {
+		t.Errorf("got %q", got)
+	}
+	if got := Shorten("数据库", 3); got != "数据库" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func of(t *testing.T, name string) *Digest {
+	t.Helper()
+	for _, c := range sinktest.Cases() {
+		if c.Name == name {
+			return Of(c.Open(t))
+		}
+	}
+	t.Fatalf("there is no case %s", name)
+	return nil
+}
+
+func TestReferenceComesFirst(t *testing.T) {
+	d := of(t, "rounds")
+	if d.Targets[0] != (Target{Name: "new", Reference: true}) || d.Targets[1] != (Target{Name: "old"}) {
+		t.Errorf("targets %+v", d.Targets)
+	}
+	changed, same := d.Comparisons[0].Rows[0], d.Comparisons[0].Rows[1]
+	if x := changed.Differences[1]; x.Finding != compare.Worsened || !x.Interval || x.Pairs != 8 || !strings.HasPrefix(x.Text, "+") {
+		t.Errorf("changed: %+v", x)
+	}
+	if x := same.Differences[1]; x.Finding != compare.Same || !strings.HasPrefix(x.Text, "no difference larger than 0.") {
+		t.Errorf("same: %+v", x)
+	}
+	if changed.Differences[0].Text != "" {
+		t.Errorf("the reference differs from itself: %+v", changed.Differences[0])
+	}
+}
+
+func TestLessThroughputIsSlower(t *testing.T) {
+	d := of(t, "study")
+	row := d.Comparisons[2].Rows[0]
+	if x := row.Differences[1]; x.Finding != compare.Worsened || x.Text != "-7.63 MB/s (-29%), slower" {
+		t.Errorf("got %+v", x)
+	}
+	// A target in which all failed is neither faster nor slower.
+	none := of(t, "nodata").Comparisons[0].Rows[0]
+	if none.Differences[1].Text != "" || none.Cells[1].Text != "all failed (50 of 50: timeout)" || none.Cells[1].Known {
+		t.Errorf("got %+v, %+v", none.Cells[1], none.Differences[1])
+	}
+}
+
+func TestLabIsNamedEverywhere(t *testing.T) {
+	d := of(t, "study")
+	for _, x := range d.Targets {
+		if !strings.Contains(x.Label(), "lab") {
+			t.Errorf("target %s", x.Label())
+		}
+	}
+	if !strings.Contains(strings.Join(d.Notes, "\n"), "lab in the box, not a real system (direct, hybrid)") {
+		t.Errorf("notes %q", d.Notes)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	passed := result.Verdict{Outcome: result.Passed}
+	failed := result.Verdict{Outcome: result.Failed}
+	noData := result.Verdict{Outcome: result.NoData}
+	unsure := result.Verdict{Outcome: result.Inconclusive}
+	warned := result.Verdict{Outcome: result.Failed, Severity: "warn"}
+	tests := []struct {
+		end  *result.End
+		list []result.Verdict
+		want string
+	}{
+		{&result.End{Outcome: result.Passed}, []result.Verdict{passed, passed}, "passed: 2 assertions held"},
+		{&result.End{Outcome: result.Passed}, []result.Verdict{passed, warned}, "passed: 1 assertion held, 1 warning"},
+		{&result.End{Outcome: result.Failed}, []result.Verdict{passed, failed, noData}, "failed: 2 of 3 assertions, 1 of them for want of data"},
+		{&result.End{Outcome: result.Failed}, []result.Verdict{noData}, "failed: 1 of 1 assertion, for want of data"},
+		{&result.End{Outcome: result.Inconclusive}, []result.Verdict{passed, unsure}, "inconclusive: 1 of 2 assertions can't be trusted"},
+		{&result.End{Outcome: result.Inconclusive}, nil, "inconclusive: nothing was judged"},
+		{&result.End{Outcome: result.Inconclusive, Notes: []string{"the lab did not start"}}, nil, "inconclusive: the lab did not start"},
+		{&result.End{Interrupted: true}, []result.Verdict{passed}, "interrupted: so far 1 assertion held"},
+		{&result.End{Interrupted: true}, []result.Verdict{failed}, "interrupted, and failed so far: 1 of 1 assertion"},
+		{&result.End{Interrupted: true}, nil, "interrupted: nothing was judged"},
+		{nil, []result.Verdict{passed}, "incomplete: the run did not get to its end"},
+	}
+	for _, test := range tests {
+		run := result.NewRun()
+		run.End, run.Verdicts = test.end, test.list
+		if got := Of(run).Outcome; got.Line != test.want || !strings.HasPrefix(got.Line, got.Word) {
+			t.Errorf("got %+v, want %s", got, test.want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/planrun/planrun/engine/compare"
+	"github.com/planrun/planrun/engine/record"
+	"github.com/planrun/planrun/engine/result"
+)
+
+// notes is what a reader should know before drawing conclusions, the weightiest first.
+func notes(run *result.Run, d *Digest) []string {
+	var list []string
+	add := func(format string, args ...any) {
+		if s := fmt.Sprintf(format, args...); !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	if run.Cut != nil {
+		add("%s.", sentence(Clean(run.Cut.Error())))
+	}
+	if run.End != nil && run.End.Interrupted {
+		add("The run was interrupted after %s; this is what was measured until then.", round(run.End.At))
+	}
+	var labs []string
+	for _, t := range d.Targets {
+		if t.Lab {
+			labs = append(labs, t.Name)
+		}
+	}
+	if len(labs) > 0 {
+		add("Measured against the lab in the box, not a real system (%s).", strings.Join(labs, ", "))
+	}
+	for _, c := range run.Cells {
+		cellNotes(c, add)
+	}
+	if run.End != nil {
+		for _, n := range run.End.Notes {
+			add("%s", sentence(Clean(n)))
+		}
+	}
+	if slices.ContainsFunc(d.Comparisons, func(c Comparison) bool {
+		return slices.ContainsFunc(c.Rows, func(r Row) bool {
+			return slices.ContainsFunc(r.Cells, func(x Cell) bool { return x.Known && x.Note != "" })
+		})
+	}) {
+		add("Latencies are of successful iterations; failed and dropped ones are not in them.")
+	}
+	if n, any := fewestPairs(d); any {
+		add("Differences without an interval may be noise: an interval needs %d rounds (rounds: %d), and this run has %d.", compare.MinPairs, compare.MinPairs, n)
+	}
+	if slices.ContainsFunc(run.Cells, func(c *result.CellResult) bool {
+		n := c.Stats(result.Pooled, result.Judged, record.Whole).OK
+		return n > 1 && n < 100
+	}) {
+		add("With fewer than 100 samples, p99 is the greatest of them.")
+	}
+	return list
+}
+
+// sentence begins with a capital letter.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// fewestPairs is the smallest number of pairs behind a difference that has no interval for want of them.
+func fewestPairs(d *Digest) (fewest int, any bool) {
+	for _, c := range d.Comparisons {
+		for _, r := range c.Rows {
+			for _, x := range r.Differences {
+				if x.Text != "" && !x.Interval && (!any || x.Pairs < fewest) {
+					fewest, any = x.Pairs, true
+				}
+			}
+		}
+	}
+	return fewest, any
+}
+
+// lateShare is how great the generator's lateness may be, as a share of the median latency, before it is worth a note;
+// below lateFloor it never is.
+const (
+	lateShare = 0.05
+	lateFloor = time.Millisecond
+)
+
+func cellNotes(c *result.CellResult, add func(string, ...any)) {
+	place := Name(c.Scenario, c.Phase, c.Target)
+	s := c.Stats(result.Pooled, result.Every, record.Whole)
+	var lost, backlogged int64
+	var probed time.Duration
+	interrupted := 0
+	for _, r := range c.Rounds {
+		if r.End == nil {
+			continue
+		}
+		lost += r.End.Lost
+		backlogged += r.End.Backlogged
+		probed = max(probed, r.End.Lag)
+		if r.End.Interrupted {
+			interrupted++
+		}
+	}
+	switch n := c.Cell.Rounds - len(c.Rounds); {
+	case len(c.Rounds) == 0:
+		add("%s did not run.", place)
+	case n > 0:
+		add("%s: %d of %d rounds did not run.", place, n, c.Cell.Rounds)
+	}
+	if interrupted > 0 {
+		add("%s: %s cut short.", place, plural(interrupted, "round"))
+	}
+	if lost > 0 {
+		add("%s: %s could not be recorded.", place, plural(int(lost), "sample"))
+	}
+	if s.Dropped > 0 {
+		why := "the target did not keep up"
+		switch {
+		case s.DroppedByLag == s.Dropped:
+			why = "the generator did not keep up"
+		case s.DroppedByLag > 0:
+			why = fmt.Sprintf("the target did not keep up; %d of them are the generator's fault", s.DroppedByLag)
+		}
+		add("%s: %d of %d arrivals (%s) were dropped, never sent: %s.", place, s.Dropped, s.Due(), share(s.Dropped, s.Due()), why)
+	}
+	if backlogged > 0 {
+		add("%s: %d of %d arrivals (%s) waited because all that may be in flight were; the wait is in their latency.",
+			place, backlogged, s.Due(), share(backlogged, s.Due()))
+	}
+	median, ok := s.Latency().Percentile(50)
+	if late, known := s.Lag.Percentile(99); ok && known && late >= int64(lateFloor) && float64(late) > lateShare*float64(median) {
+		add("%s: the generator was late, by %s at p99 against a median latency of %s; its machine may be too busy.",
+			place, times(float64(late)), times(float64(median)))
+	} else if ok && !c.Open && probed >= lateFloor && float64(probed) > lateShare*float64(median) {
+		add("%s: the generator's machine was busy: a timer came up to %s late, against a median latency of %s.",
+			place, times(float64(probed)), times(float64(median)))
+	}
+	for _, r := range c.Rounds {
+		if r.End != nil {
+			for _, n := range r.End.Notes {
+				add("%s: %s", place, Clean(n))
+			}
+		}
+	}
+	if !s.Latency().Exact() {
+		add("%s: percentiles are from a histogram and at most 0.4%% too great.", place)
+	}
+}
