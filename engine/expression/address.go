@@ -93,7 +93,7 @@ var longPercentiles = map[string]float64{"p999": 99.9, "p9999": 99.99}
 var keywords = []string{"and", "or", "not", "in", "contains", "matches", "startsWith", "endsWith", "let", "if", "else", "true", "false", "nil"}
 
 // roots that assertions have or may have.
-var roots = []string{"vars", "env", "matrix", "data", "secret"}
+var roots = []string{"vars", "env", "matrix"}
 
 // Reserved tells why a name can't be one of a scenario, phase, stage, target or step, as in "p95 is a metric"; "" if it
 // can.
@@ -298,6 +298,10 @@ func (c *checker) resolve(a *Address, path []part) bool {
 
 // unknown reports a name that is nothing.
 func (c *checker) unknown(p part, alone bool) {
+	if p.call && (p.name == "delta" || p.name == "change") {
+		c.fail(p.at, p.name+" stands in front of the whole address", "write it as in "+p.name+"(hybrid.p50)")
+		return
+	}
 	if p.call {
 		hint := ""
 		if f := diag.Suggest(p.name, []string{"p", "within", "status", "failures", "delta", "change"}); f != "" {

@@ -111,6 +111,60 @@ func TestAssertions(t *testing.T) {
 	})
 }
 
+func TestReads(t *testing.T) {
+	a, errs := ParseAssertion("failed.p95 < 1s\n  or hybrid.within(1s) > 99%", names{})
+	if len(errs) > 0 {
+		t.Fatal(errs[0])
+	}
+	if a.Reads("failed", "error_rate", "p95") || !a.Reads("error_rate", "within") || !a.Reads("p") {
+		t.Error("p95 of the failed is a percentile, and within is within")
+	}
+	if got := a.String(); got != "failed.p95 < 1s or hybrid.within(1s) > 99%" {
+		t.Error(got)
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for name, want := range map[string]string{
+		"http": "", "direct": "", "target": "", "hold_2": "", "p": "p is a function of assertions", "p95": "p95 is a metric",
+		"p123": "p123 is a metric", "count": "count is a metric", "ttfb": "ttfb stands before metrics",
+		"ramp": "ramp has a meaning of its own in assertions", "vars": "vars has a meaning of its own in expressions",
+		"change": "change is a function of assertions", "not": "not is a word of the expression language",
+	} {
+		if got := Reserved(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Every metric of the catalogue can be written, and compared with a limit of its dimension.
+func TestCatalogue(t *testing.T) {
+	limits := [...]string{quantity.Number: "3", quantity.Time: "3ms", quantity.Share: "3%", quantity.Size: "3B", quantity.Speed: "3MB/s", quantity.Rate: "3/s"}
+	for _, m := range Metrics {
+		forms := []string{m.Name}
+		if m.Form != "" {
+			forms = strings.Split(m.Form, ", ")
+		}
+		for _, form := range forms {
+			all := []string{form, "hybrid.load." + form, "change(direct." + form + ")"}
+			if m.Grouped {
+				for _, g := range Groups {
+					all = append(all, g.Name+"."+form)
+				}
+			}
+			for _, text := range all {
+				limit := limits[m.Dim]
+				if strings.HasPrefix(text, "change") {
+					limit = "3%"
+				}
+				if _, errs := ParseAssertion(text+" < "+limit, names{}); len(errs) > 0 {
+					t.Errorf("%s < %s: %v", text, limit, errs[0])
+				}
+			}
+		}
+	}
+}
+
 func printErrors(b *strings.Builder, src string, errs []*Error) {
 	lines := strings.Split(src, "\n")
 	for _, e := range errs {

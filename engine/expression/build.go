@@ -797,6 +797,10 @@ func (b *builder) function(n *ast.CallNode, name string, arguments []ast.Node) *
 		}
 		return nil
 	}
+	if !b.inTemplate() && (name == "uuid" || name == "random") {
+		b.fail(at, name+" makes a new value each time: it can't be expected of an answer", "")
+		return nil
+	}
 	switch name {
 	case "uuid":
 		if len(arguments) > 0 {
