@@ -106,7 +106,7 @@ func (c *call) bind(op *drivers.Op) (errs drivers.FieldErrors) {
 	add := func(key string, v drivers.Value) {
 		if v.Template == nil {
 			errs = append(errs, op.Errorf("args", "an argument is text, a number, true, false or null").At(key))
-			return
+			v.Template = drivers.Constant(nil) // counted, so that the number of arguments is not another fault
 		}
 		b.templates = append(b.templates, v.Template)
 		value, constant := v.Template.Constant()
