@@ -71,10 +71,11 @@ func (p *program) append(dst []byte, e *encoder, in *drivers.Input) ([]byte, err
 	return dst, nil
 }
 
-// text tells whether the leaf is the text of a string field, which needs no value of its own.
+// text tells whether the leaf is the text of a string field, which needs no value of its own. Where null and the empty
+// text differ, it does.
 func (s *step) text() bool {
 	_, ok := s.tree.(dynamic)
-	return ok && s.field.Kind() == protoreflect.StringKind && (s.element || !s.field.IsList() && !s.field.IsMap())
+	return ok && s.field.Kind() == protoreflect.StringKind && !s.element && !s.field.IsList() && !s.field.HasPresence()
 }
 
 func (s *step) appendText(dst []byte, in *drivers.Input) ([]byte, error) {
@@ -87,7 +88,7 @@ func (s *step) appendText(dst []byte, in *drivers.Input) ([]byte, error) {
 		return dst, err
 	case !utf8.Valid(dst[start:]):
 		return dst, errUTF8
-	case len(dst) == start && !s.element && !s.field.HasPresence():
+	case len(dst) == start:
 		return dst[:before], nil
 	}
 	return prefix(dst, start), nil

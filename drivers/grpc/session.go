@@ -203,6 +203,9 @@ func (s *session) attempt(ctx context.Context, cancel func(), l *link, in *drive
 			headers: len(a.headers) > 0, trailers: len(a.trailers) > 0,
 		}
 		if failure := m.failure(st); failure != nil {
+			if drivers.KindOf(failure) == drivers.Refused && s.first.IsZero() {
+				out.TTFB = end.Sub(start) // the refusal is what the server had to say
+			}
 			return failure
 		}
 		a.code, a.text = st.Code(), st.Message()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -35,6 +36,8 @@ type wire struct {
 	flags   http2.Flags
 	frames  int
 
+	drain   sync.Once
+	drained chan struct{} // closed when reading has failed
 	begun   chan struct{} // closed when the server's first SETTINGS has been read
 	gone    chan struct{} // closed when no new call may begin
 	streams atomic.Uint32 // the server's limit of streams at a time
@@ -51,12 +54,14 @@ const (
 	frameHead = 9
 	// maxKept is how much of a body is looked at: settings, or the text of a GOAWAY.
 	maxKept = 1 << 10
+	// drainTime is how long a failed write waits for what the server said last.
+	drainTime = 200 * time.Millisecond
 	// maxFirst is the greatest body of a first frame: the limit that holds before a client allows more.
 	maxFirst = 1 << 14
 )
 
 func newWire(conn net.Conn) *wire {
-	w := &wire{Conn: conn, begun: make(chan struct{}), gone: make(chan struct{})}
+	w := &wire{Conn: conn, begun: make(chan struct{}), gone: make(chan struct{}), drained: make(chan struct{})}
 	w.streams.Store(math.MaxUint32)
 	return w
 }
@@ -71,6 +76,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			w.notHTTP2(nil)
 		}
 		w.fail(err)
+		w.drain.Do(func() { close(w.drained) })
 	}
 	return n, err
 }
@@ -78,6 +84,11 @@ func (w *wire) Read(p []byte) (int, error) {
 func (w *wire) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	if err != nil {
+		// What the server said last, such as a TLS alert, tells more than that it is gone. The reader is about to get it.
+		select {
+		case <-w.drained:
+		case <-time.After(drainTime):
+		}
 		w.fail(err)
 	}
 	return n, err
