@@ -113,15 +113,18 @@ func duration(f float64, digits int) string {
 	if f >= hour && digits <= 3 {
 		round = 1e9
 	}
+	if f >= 1<<53 { // a hundred days: nanoseconds are no whole numbers any more
+		return significant(f/hour, digits) + "h"
+	}
 	f = math.Round(f/round) * round
 	var b strings.Builder
 	if h := math.Floor(f / hour); h > 0 {
 		b.WriteString(strconv.FormatFloat(h, 'f', 0, 64) + "h")
-		f -= h * hour
+		f = math.Mod(f, hour)
 	}
 	if m := math.Floor(f / minute); m > 0 {
 		b.WriteString(strconv.FormatFloat(m, 'f', 0, 64) + "m")
-		f -= m * minute
+		f = math.Mod(f, minute)
 	}
 	if s := significant(f/1e9, max(digits, 12)); s != "0" {
 		b.WriteString(s + "s")
