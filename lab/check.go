@@ -33,7 +33,14 @@ func (s Spec) Check() error {
 		}
 		names[v.Name] = true
 		switch v.Kind {
-		case HTTP, Postgres:
+		case HTTP:
+			if v.Rows != 0 || v.Payload != 0 {
+				fault("service %s: rows and payload are for postgres, this is http", v.Name)
+			}
+		case Postgres:
+			if v.TLS || v.Delay != 0 || v.DelayMax != 0 || v.Serial != 0 || v.Slots != 0 {
+				fault("service %s: tls, delay, serial and slots are for http, this is postgres", v.Name)
+			}
 		default:
 			fault("service %s: unknown kind %q, expected http or postgres", v.Name, v.Kind)
 		}

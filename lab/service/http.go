@@ -25,7 +25,7 @@ import (
 //	GET  /                what this is, as JSON
 //	GET  /strings?bytes=N a random string of N bytes (8192)
 //	GET  /file?size=S     S bytes (64MiB) of random text, ranges too; equal for equal sizes
-//	GET  /status/CODE     an answer with this status
+//	any  /status/CODE     an answer with this status, once the whole request has come
 //	GET  /delay?time=T    an answer after T, at most an hour
 //	POST /echo            the body, up to 64 MiB
 //
@@ -194,6 +194,10 @@ func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))
 	if err != nil || code < 200 || code > 599 {
 		http.Error(w, "status must lie between 200 and 599", http.StatusBadRequest)
+		return
+	}
+	// What was sent is taken in first, so that an upload is measured to its end.
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
