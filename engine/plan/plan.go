@@ -24,6 +24,7 @@ type Plan struct {
 	Sinks       []Sink
 	Results     Results
 	Lab         *lab.Spec // nil when no target that is used leads to it
+	Described   *lab.Spec // the lab that the plan describes, used or not; nil if it describes none
 	Preflight   bool
 	Vars        map[string]string // as written, for assertions that read them
 	Settings    map[string]string // what the command line changed, by key: vars.file_size, only

@@ -1,0 +1,154 @@
+// Command planrun runs performance plans: YAML files that live next to the code and gate its release.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/planrun/planrun/engine/verdict"
+)
+
+func main() {
+	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Main runs one command line and returns the exit code. The result goes to stdout, progress and messages to stderr.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
+	var cli commandLine
+	exit := -1
+	parser, err := kong.New(&cli,
+		kong.Name("planrun"),
+		kong.Description("Runs performance plans and gates releases by them."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		panic(err) // the command line's own description is wrong
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit // --help
+	}
+	if err != nil {
+		p.message("%s", explainUsage(err))
+		return verdict.ExitUsage
+	}
+	p.quiet = cli.Quiet
+	code, err := p.dispatch(kctx, &cli)
+	if err != nil {
+		p.message("%s", err)
+		if code == verdict.ExitPassed {
+			code = verdict.ExitInconclusive
+		}
+	}
+	return code
+}
+
+// commandLine is every command and flag. Its tags are the help.
+type commandLine struct {
+	Quiet bool `short:"q" help:"No progress, only the result and errors."`
+
+	Run        runCommand        `cmd:"" default:"withargs" help:"Run plans and judge them (the default)."`
+	Validate   validateCommand   `cmd:"" help:"Check plans and print every finding, without sending anything."`
+	Explain    explainCommand    `cmd:"" help:"Say what a plan would run: cells, counts, times, defaults in force."`
+	Report     reportCommand     `cmd:"" help:"Render a results file again."`
+	Check      checkCommand      `cmd:"" help:"Judge a results file again, by its own plan or another."`
+	Lab        labCommand        `cmd:"" help:"Run a plan's lab alone, or measure what its routes inject."`
+	Schema     schemaCommand     `cmd:"" help:"Print the JSON schema of plans, for editors."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
+}
+
+// program is what every command needs of the world.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	quiet          bool
+}
+
+// message writes one line for the person at the terminal, or in the log.
+func (p *program) message(format string, args ...any) {
+	fmt.Fprintf(p.stderr, "planrun: "+format+"\n", args...)
+}
+
+func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
+	// The command path is made of names and of arguments in angle brackets.
+	var words []string
+	for _, w := range strings.Fields(kctx.Command()) {
+		if !strings.HasPrefix(w, "<") {
+			words = append(words, w)
+		}
+	}
+	switch strings.Join(words, " ") {
+	case "run":
+		return cli.Run.run(p)
+	case "validate":
+		return cli.Validate.run(p)
+	case "explain":
+		return cli.Explain.run(p)
+	case "report":
+		return cli.Report.run(p)
+	case "check":
+		return cli.Check.run(p)
+	case "lab start":
+		return cli.Lab.Start.run(p)
+	case "lab calibrate":
+		return cli.Lab.Calibrate.run(p)
+	case "lab serve":
+		return cli.Lab.Serve.run(p)
+	case "schema":
+		return cli.Schema.run(p)
+	case "version":
+		return cli.Version.run(p)
+	case "completion":
+		return cli.Completion.run(p)
+	}
+	return verdict.ExitUsage, fmt.Errorf("unknown command %q", kctx.Command())
+}
+
+// explainUsage says what is wrong with a command line.
+func explainUsage(err error) string {
+	return err.Error() + "; planrun --help shows the commands and flags"
+}
+
+// interrupts turns signals into the two ways of stopping: the first closes stop, the second leaves at once.
+func (p *program) interrupts() (ctx context.Context, stop chan struct{}, release func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop = make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+		case <-done:
+			return
+		}
+		p.message("interrupted: waiting for what is in flight; a second interrupt leaves at once")
+		close(stop)
+		select {
+		case <-signals:
+			p.message("interrupted again: left at once; what was written so far is in the results file")
+			os.Exit(verdict.ExitInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, stop, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/planrun/planrun/engine"
+	"github.com/planrun/planrun/engine/result"
+	"github.com/planrun/planrun/engine/verdict"
+)
+
+type reportCommand struct {
+	Results string   `arg:"" help:"A results file."`
+	Output  []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: csv, samples, markdown or text. May be given several times."`
+}
+
+func (c *reportCommand) run(p *program) (int, error) {
+	outputs, err := parseOutputs(c.Output)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	run, err := openResults(p, c.Results)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	return p.reports(run, "", outputs), nil
+}
+
+// openResults reads a results file. One that was cut off is read as far as it goes, and that is said.
+func openResults(p *program, path string) (*result.Run, error) {
+	run, err := result.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if run.Cut != nil {
+		p.message("%s: %s", path, run.Cut)
+	}
+	return run, nil
+}
+
+type checkCommand struct {
+	planFlags
+	Results string `arg:"" help:"A results file."`
+	Plan    string `arg:"" optional:"" help:"A plan whose assertions judge it instead of its own."`
+}
+
+func (c *checkCommand) run(p *program) (int, error) {
+	run, err := openResults(p, c.Results)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	assertions, vars := run.Assertions, run.Vars
+	if c.Plan != "" {
+		plans, good := p.load([]string{c.Plan}, c.options())
+		if !good {
+			return verdict.ExitUsage, nil
+		}
+		assertions, vars = engine.Assertions(plans[0]), plans[0].Vars
+	}
+	j, err := verdict.Judge(run, assertions, vars)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	run.Verdicts = j.Rows
+	switch {
+	case run.End == nil, run.End.Interrupted:
+		// Nobody knows how it would have gone on, so it can fail but not pass.
+		if j.Exit == verdict.ExitPassed {
+			j.Outcome, j.Exit = result.Inconclusive, verdict.ExitInconclusive
+		}
+		run.End = &result.End{Interrupted: true}
+	default:
+		end := *run.End
+		run.End = &end
+	}
+	run.End.Outcome, run.End.Exit = j.Outcome, j.Exit
+	return worse(j.Exit, p.reports(run, "", nil)), nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/planrun/planrun/engine"
+	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/verdict"
+)
+
+type runCommand struct {
+	planFlags
+	Plans   []string `arg:"" name:"plan" help:"Plan files, run one after the other."`
+	Output  []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: csv, samples, markdown or text. May be given several times."`
+	Results string   `placeholder:"PATH" help:"Where the results file goes (results/<plan>-<time>-<hex>.msgpack)."`
+	Seed    string   `default:"1" help:"Fixes every random choice, so that runs can be compared."`
+}
+
+func (c *runCommand) run(p *program) (int, error) {
+	seed, err := seed(c.Seed)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	extra, err := parseOutputs(c.Output)
+	if err != nil {
+		return verdict.ExitUsage, err
+	}
+	if c.Results != "" && len(c.Plans) > 1 {
+		return verdict.ExitUsage, errors.New("--results names one file, but there are several plans")
+	}
+	opt := c.options()
+	plans, good := p.load(c.Plans, opt)
+	if !good {
+		return verdict.ExitUsage, nil
+	}
+	ctx, stop, release := p.interrupts()
+	defer release()
+	exit := verdict.ExitPassed
+	for _, pl := range plans {
+		if c.Results != "" {
+			pl.Results.Path = c.Results
+		}
+		exit = worse(exit, p.runPlan(ctx, stop, pl, opt, seed, extra))
+		if exit == verdict.ExitInterrupted {
+			break
+		}
+	}
+	return exit, nil
+}
+
+// worse returns the exit code that applies first.
+func worse(a, b int) int {
+	order := []int{verdict.ExitUsage, verdict.ExitInterrupted, verdict.ExitFailed, verdict.ExitInconclusive, verdict.ExitPassed}
+	return order[min(slices.Index(order, a), slices.Index(order, b))]
+}
+
+// runPlan runs one plan from lab to reports.
+func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan, opt plan.Options, seed uint64, extra []output) int {
+	resultsPath := pl.Results.Path
+	pl, l, err := p.startLab(ctx, pl, opt)
+	if err != nil {
+		p.message("%s", err)
+		return verdict.ExitInconclusive
+	}
+	pl.Results.Path = cmp.Or(resultsPath, pl.Results.Path)
+	if l != nil {
+		// A lab that ends by itself takes the systems under test along, so nothing that follows means anything.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-l.Done():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	progress := p.newProgress(pl)
+	report := engine.Run(ctx, pl, engine.Options{
+		Drivers: opt.Drivers, Tool: version(), Seed: seed, Stop: stop, Watch: progress.watch,
+	})
+	progress.close()
+	exit := report.Exit
+	if l != nil {
+		select {
+		case <-l.Done():
+			report.Err = errors.Join(report.Err, errors.New("the lab ended while it was measured"), l.Err())
+			exit = verdict.ExitInconclusive
+		default:
+		}
+		if err := l.Close(); err != nil {
+			p.message("the lab did not end as it should: %s", err)
+		}
+	}
+	if report.Err != nil {
+		p.message("%s", report.Err)
+	}
+	if report.Run != nil {
+		exit = worse(exit, p.reports(report.Run, report.Path, append(planOutputs(pl.Sinks), extra...)))
+	}
+	return exit
+}
