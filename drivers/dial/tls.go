@@ -98,19 +98,54 @@ func TLS(op *drivers.Op) (config *tls.Config, fingerprint string, errs drivers.F
 // Handshake makes a TLS connection of conn before ctx is done, and adds what it took to t.TLS. host is used where the
 // configuration has no name. It closes conn when it fails; the error is an *drivers.Error.
 func Handshake(ctx context.Context, conn net.Conn, config *tls.Config, host string, t *drivers.Timing) (*tls.Conn, error) {
+	tc, _, err := handshake(ctx, conn, config, host, t)
+	return tc, err
+}
+
+// HandshakeJudged is Handshake for a probe. With TLS 1.3 the handshake ends before the server has judged the client's
+// certificate, so where it asks for one its verdict is waited for: a moment, because nothing comes if it is content.
+// What the server sends meanwhile is lost, so the connection is good for nothing but closing.
+func HandshakeJudged(ctx context.Context, conn net.Conn, config *tls.Config, host string, t *drivers.Timing) (*tls.Conn, error) {
+	start := time.Now()
+	tc, asked, err := handshake(ctx, conn, config, host, t)
+	if err != nil || !asked || tc.ConnectionState().Version < tls.VersionTLS13 {
+		return tc, err
+	}
+	tc.SetReadDeadline(time.Now().Add(min(max(4*time.Since(start), 200*time.Millisecond), time.Second)))
+	if _, err := tc.Read(make([]byte, 1)); Classify(err) == drivers.TLS {
+		tc.Close()
+		return nil, Fail(ctx, "TLS handshake", err)
+	}
+	return tc, nil
+}
+
+// handshake also says whether the server asked for the client's certificate.
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host string, t *drivers.Timing) (_ *tls.Conn, asked bool, _ error) {
+	config = config.Clone()
 	if config.ServerName == "" {
-		config = config.Clone()
 		config.ServerName = host
+	}
+	certificate := config.GetClientCertificate
+	config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked = true
+		if certificate == nil {
+			return new(tls.Certificate), nil
+		}
+		return certificate(r)
 	}
 	start := time.Now()
 	tc := tls.Client(conn, config)
 	err := tc.HandshakeContext(ctx)
 	Add(&t.TLS, time.Since(start))
 	if err == nil {
-		return tc, nil
+		return tc, asked, nil
 	}
 	conn.Close()
-	return nil, Fail(ctx, "TLS handshake", explain(err))
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" && asked && certificate == nil {
+		err = fmt.Errorf("%w (the server asks for a client certificate: name one in tls.cert and tls.key)", alert.Err)
+		return nil, asked, drivers.Fail(drivers.TLS, fmt.Errorf("TLS handshake: %w", err))
+	}
+	return nil, asked, Fail(ctx, "TLS handshake", explain(err))
 }
 
 // explain adds to errors of the handshake what usually causes them.

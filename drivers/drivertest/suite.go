@@ -220,6 +220,9 @@ func (r *Result) faults() []string {
 		if r.Success {
 			faults = append(faults, "a failed call says success")
 		}
+		if kind := drivers.KindOf(r.Err); r.Opened && (kind == drivers.Refused || kind == drivers.DNS) && r.TTFB < 0 {
+			faults = append(faults, "a call that could not connect says that it opened a connection")
+		}
 		return faults
 	}
 	if r.Protocol == "" {

@@ -36,7 +36,7 @@ const (
 )
 
 // serve starts a server. A nil handler answers with 100 bytes.
-func serve(t testing.TB, p protocols, handler http.HandlerFunc) *server {
+func serve(t testing.TB, p protocols, handler http.HandlerFunc, options ...func(*httptest.Server)) *server {
 	s := &server{}
 	if handler == nil {
 		body := strings.Repeat("0123456789", 10)
@@ -48,6 +48,9 @@ func serve(t testing.TB, p protocols, handler http.HandlerFunc) *server {
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Config.Protocols = new(http.Protocols)
+	for _, set := range options {
+		set(s.Server)
+	}
 	switch p {
 	case plain1:
 		s.Config.Protocols.SetHTTP1(true)

@@ -84,34 +84,14 @@ func (c *Client) speaks() Version {
 // Probe implements drivers.Client.
 func (c *Client) Probe(ctx context.Context) error {
 	var t drivers.Timing
-	place := *c.place
-	// With TLS 1.3 the handshake ends before the server has judged the client's certificate: its verdict is read.
-	judged := false
-	if place.TLS != nil {
-		place.TLS = place.TLS.Clone()
-		certificate := place.TLS.GetClientCertificate
-		place.TLS.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			judged = true
-			if certificate == nil {
-				return new(tls.Certificate), nil
-			}
-			return certificate(r)
-		}
-	}
-	conn, version, err := c.open(ctx, &place, c.speaks(), &t)
+	conn, version, err := c.open(ctx, c.speaks(), dial.HandshakeJudged, &t)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	if c.place.Version == Auto {
 		c.version.Store(uint32(version))
 	}
-	if judged {
-		conn.SetReadDeadline(time.Now().Add(time.Second))
-		if _, err := conn.Read(make([]byte, 1)); dial.Classify(err) == drivers.TLS {
-			return dial.Fail(ctx, "TLS handshake", err)
-		}
-	}
+	conn.Close() // a server that has hung up already was reached all the same
 	return nil
 }
 
@@ -150,9 +130,13 @@ func (c *Client) at(p *Place) (*Client, error) {
 	return o, nil
 }
 
+// handshake is dial.Handshake, or dial.HandshakeJudged for a probe.
+type handshake func(context.Context, net.Conn, *tls.Config, string, *drivers.Timing) (*tls.Conn, error)
+
 // open opens a connection on which version (Auto: HTTP/1.1 or HTTP/2, whichever is negotiated) can be spoken, and
 // says which it is. The error is an *drivers.Error.
-func (c *Client) open(ctx context.Context, p *Place, version Version, t *drivers.Timing) (net.Conn, Version, error) {
+func (c *Client) open(ctx context.Context, version Version, handshake handshake, t *drivers.Timing) (net.Conn, Version, error) {
+	p := c.place
 	conn, err := c.dialer.Dial(ctx, t)
 	if p.Proxy != nil {
 		if err == nil && (p.Secure || version == HTTP2) {
@@ -179,7 +163,7 @@ func (c *Client) open(ctx context.Context, p *Place, version Version, t *drivers
 		// HTTP/1.1 is offered even where HTTP/2 is demanded, so that a server without it says so.
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	tc, err := dial.Handshake(ctx, quiet(conn), config, p.Host, t)
+	tc, err := handshake(ctx, quiet(conn), config, p.Host, t)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -209,6 +193,12 @@ func (c *Client) tunnel(ctx context.Context, conn net.Conn, p *Place, t *drivers
 	var header fasthttp.ResponseHeader
 	br := bufio.NewReader(conn)
 	_, err := conn.Write([]byte(request + "\r\n"))
+	if err == nil {
+		_, err = br.Peek(1)
+	}
+	if err == nil {
+		err = greets(br)
+	}
 	if err == nil {
 		err = header.Read(br)
 	}

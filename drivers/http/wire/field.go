@@ -160,6 +160,8 @@ func parseURL(op *drivers.Op, at string) (target Text, origin *url.URL, err erro
 		return Text{}, nil, op.Errorf(at, "a path needs an address in front of it").WithHint("write the whole URL, or give the target a url")
 	case !found && rest < len(segments):
 		return Text{}, nil, op.Errorf(at, "the host must be known before the load: it can't depend on the iteration or the user")
+	case text == "":
+		return Text{}, nil, op.Errorf(at, "a URL is missing")
 	case !found:
 		return Text{}, nil, op.Errorf(at, "a URL begins with http:// or https://").WithHint("write https://%s", clean(text))
 	case scheme != "http" && scheme != "https":

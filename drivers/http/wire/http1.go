@@ -243,11 +243,11 @@ func (s *Session) http1(ctx context.Context, c *Client, r *Request, in *drivers.
 		con.adopt(adopted, s.buffer)
 	} else if !con.usable() {
 		con.close()
-		out.Opened = true
 		nc, err := s.open(ctx, c, in, out, HTTP1)
 		if err != nil {
 			return err
 		}
+		out.Opened = true
 		con.adopt(nc, s.buffer)
 	}
 	out.Protocol = "HTTP/1.1"
@@ -263,7 +263,7 @@ func (s *Session) http1(ctx context.Context, c *Client, r *Request, in *drivers.
 func (s *Session) open(ctx context.Context, c *Client, in *drivers.Input, out *drivers.Outcome, version Version) (net.Conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, in.Deadline)
 	defer cancel()
-	conn, _, err := c.open(ctx, c.place, version, &out.Timing)
+	conn, _, err := c.open(ctx, version, dial.Handshake, &out.Timing)
 	return conn, err
 }
 
@@ -355,11 +355,10 @@ func (s *Session) readHead(con *connection) (head *fasthttp.ResponseHeader, firs
 			return nil, first, err
 		}
 		first = time.Now()
+		if err = greets(con.reader); err != nil {
+			return nil, first, err
+		}
 		for {
-			// The parser waits for the end of the line, which garbage may never have.
-			if b, _ := con.reader.Peek(min(con.reader.Buffered(), len(greeting))); b[0] != '\r' && b[0] != '\n' && string(b) != greeting[:len(b)] {
-				return nil, first, drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not HTTP/1.1: it begins with %q", b))
-			}
 			err = head.Read(con.reader)
 			if _, small := errors.AsType[*fasthttp.ErrSmallBuffer](err); !small {
 				break
@@ -376,6 +375,16 @@ func (s *Session) readHead(con *connection) (head *fasthttp.ResponseHeader, firs
 			return head, first, nil
 		}
 	}
+}
+
+// greets tells whether what has come can be the beginning of an answer. The parser waits for the end of a line, which
+// garbage may never have.
+func greets(r *bufio.Reader) error {
+	b, _ := r.Peek(min(r.Buffered(), len(greeting)))
+	if b[0] == '\r' || b[0] == '\n' || string(b) == greeting[:len(b)] {
+		return nil
+	}
+	return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not HTTP/1.1: it begins with %q", b))
 }
 
 // headError tells a head that broke off from one that is malformed, and leaves out what the parser quotes.

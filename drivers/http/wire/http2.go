@@ -44,10 +44,13 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 		out.BytesOut += sent.read.Load()
 	}
 	if err != nil {
-		if strings.Contains(err.Error(), "http2: client conn not usable") {
+		if strings.Contains(err.Error(), "http2: client conn not usable") && !out.Opened {
 			return true, nil
 		}
 		dial.Add(&out.TTFB, first.Sub(start))
+		if cause := m.watch.cause(); cause != nil && ctx.Err() == nil {
+			err = cause
+		}
 		return false, s.failedStream(ctx, "waiting for the answer", err)
 	}
 	defer response.Body.Close()
@@ -165,7 +168,7 @@ func (s *Session) failedStream(ctx context.Context, doing string, err error) err
 	case strings.Contains(text, "server sent GOAWAY and closed"):
 		return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the server closed the connection (GOAWAY)", doing))
 	case strings.Contains(text, "client connection lost"), strings.Contains(text, "client conn is closed"),
-		strings.Contains(text, "force closed"), strings.Contains(text, "not be established"):
+		strings.Contains(text, "force closed"), strings.Contains(text, "not be established"), strings.Contains(text, "not usable"):
 		return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the connection was lost", doing))
 	case strings.Contains(text, "looked like an HTTP/1.1 header"):
 		return drivers.Fail(drivers.Protocol, fmt.Errorf("HTTP/2 was asked for, but the server speaks HTTP/1.1"))

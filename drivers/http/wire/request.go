@@ -30,7 +30,8 @@ type Request struct {
 	// Stall fails the call when no byte of the body has arrived for so long. 0: only the deadline counts.
 	Stall time.Duration
 
-	target Text
+	target   Text
+	endpoint drivers.Endpoint
 	// What needs to be made once only, when nothing depends on the moment of the call.
 	fixed     []byte // the whole HTTP/1.1 message
 	fixedBody int    // how many bytes of it are the body
@@ -57,10 +58,14 @@ type Body struct {
 }
 
 // Endpoint implements drivers.Call.
-func (r *Request) Endpoint() drivers.Endpoint { return r.Place.Endpoint() }
+func (r *Request) Endpoint() drivers.Endpoint { return r.endpoint }
 
 // Seal completes the request and encodes what is the same for every call.
 func (r *Request) Seal() error {
+	r.endpoint = r.Place.Endpoint()
+	if len(r.Host.parts) == 0 {
+		r.Host = Fixed(r.Place.Authority())
+	}
 	if !r.has("User-Agent") {
 		r.Headers = append(r.Headers, Header{"User-Agent", Fixed(UserAgent)})
 	}
@@ -148,9 +153,7 @@ func (m *message) evaluate(r *Request, in *drivers.Input) error {
 	m.target = [2]int{0, len(m.text)}
 
 	start := len(m.text)
-	if len(r.Host.parts) == 0 {
-		m.text = append(m.text, r.Place.Authority()...)
-	} else if m.text, err = r.Host.Append(m.text, in); err != nil {
+	if m.text, err = r.Host.Append(m.text, in); err != nil {
 		return unsent("the host", err)
 	}
 	m.host = [2]int{start, len(m.text)}

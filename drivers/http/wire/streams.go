@@ -112,8 +112,9 @@ func (p *streams) waiting() int {
 	return len(p.queue)
 }
 
-// line puts a ticket into the queue: at its end, or back to its front.
-func (p *streams) line(t *ticket, front bool) {
+// line puts a ticket into the queue: at its end, or back to its front. first says that it is at the front now, and
+// that its holder has to look for a stream itself: what was freed before it came woke nobody.
+func (p *streams) line(t *ticket, front bool) (first bool) {
 	p.queueMu.Lock()
 	defer p.queueMu.Unlock()
 	if t.turn == nil {
@@ -125,6 +126,7 @@ func (p *streams) line(t *ticket, front bool) {
 	} else {
 		p.queue = append(p.queue, t)
 	}
+	return p.queue[0] == t
 }
 
 // leave takes a ticket out of the queue. If its turn had come already, the next in the queue gets it.
@@ -152,6 +154,9 @@ func (p *streams) add(m *multiplexed) error {
 	}
 	if err := m.conn.Reserve(); err != nil {
 		m.conn.Close()
+		if cause := m.watch.cause(); cause != nil {
+			return dial.Fail(context.Background(), "beginning HTTP/2", cause)
+		}
 		return drivers.Fail(drivers.Reset, errors.New("the server closed the connection at once"))
 	}
 	m.calls++
@@ -188,40 +193,40 @@ func (s *Session) stream(ctx context.Context, c *Client, in *drivers.Input, out 
 		start = time.Now()
 	}
 	queued := p.waiting() > 0 // whoever came earlier goes first
+	look := true
 	if queued {
-		p.line(&s.ticket, false)
+		look = p.line(&s.ticket, false)
 	}
-	for served := !queued; ; served = true {
-		if served {
+	for {
+		if look {
 			m, open, err := p.take()
-			if m != nil || open || err != nil {
+			if m == nil && !open && err == nil {
+				if !queued {
+					queued = true
+					look = p.line(&s.ticket, false)
+					continue
+				}
+			} else {
 				if queued {
 					p.leave(&s.ticket)
 				}
 				account()
-			}
-			switch {
-			case err != nil:
-				return nil, nil, err
-			case m != nil:
+				switch {
+				case err != nil:
+					return nil, nil, err
+				case open:
+					return s.connect(ctx, c, in, out)
+				}
 				if free := m.conn.Available(); free > 0 {
 					p.wake(free, nil) // a turn may have been for more than one
 				}
 				return m, nil, nil
-			case open:
-				return s.connect(ctx, c, in, out)
-			case !queued:
-				// Look again once in the queue: what was freed in between woke nobody.
-				p.line(&s.ticket, false)
-				queued = true
-				continue
 			}
 		}
 		ring := s.alarm.set(in.Deadline)
 		select {
 		case <-s.ticket.turn:
 			s.alarm.stop()
-			queued = false
 			if err := s.ticket.err; err != nil {
 				account()
 				return nil, nil, err
@@ -230,8 +235,7 @@ func (s *Session) stream(ctx context.Context, c *Client, in *drivers.Input, out 
 				account()
 				return nil, nil, nil
 			}
-			p.line(&s.ticket, true)
-			queued = true
+			look = p.line(&s.ticket, true)
 		case <-ring:
 			p.leave(&s.ticket)
 			account()
@@ -248,10 +252,10 @@ func (s *Session) stream(ctx context.Context, c *Client, in *drivers.Input, out 
 // connect opens a connection for a call, and for those that wait.
 func (s *Session) connect(ctx context.Context, c *Client, in *drivers.Input, out *drivers.Outcome) (*multiplexed, net.Conn, error) {
 	p := c.streams
-	out.Opened = true
 	dialCtx, cancel := context.WithDeadline(ctx, in.Deadline)
 	defer cancel()
-	conn, version, err := c.open(dialCtx, c.place, c.place.Version, &out.Timing)
+	conn, version, err := c.open(dialCtx, c.place.Version, dial.Handshake, &out.Timing)
+	out.Opened = err == nil
 	if err == nil && c.place.Version == Auto {
 		c.version.Store(uint32(version))
 	}
@@ -333,6 +337,7 @@ type frames struct {
 
 	ready   atomic.Bool // the settings have been read and applied
 	leaving atomic.Bool // no further streams are accepted
+	ended   atomic.Pointer[error]
 
 	// Of the reading goroutine.
 	header  [9]byte
@@ -353,7 +358,18 @@ func (f *frames) Read(p []byte) (int, error) {
 	}
 	n, err := f.Conn.Read(p)
 	f.scan(p[:n])
+	if err != nil {
+		f.ended.CompareAndSwap(nil, &err)
+	}
 	return n, err
+}
+
+// cause is why the connection ended, if it was not simply closed: net/http does not always tell.
+func (f *frames) cause() error {
+	if p := f.ended.Load(); p != nil && dial.Classify(*p) != drivers.Reset {
+		return *p
+	}
+	return nil
 }
 
 func (f *frames) scan(p []byte) {
