@@ -50,9 +50,13 @@ func (b *binder) asserts(n *node, scenario, phase string) []*writtenAssertion {
 // depend on them.
 func (b *binder) assertions(p *Plan, written []*writtenAssertion, complete bool) {
 	for _, w := range written {
-		a, errs := expression.ParseAssertion(w.n.text, b.names)
+		var a *expression.Assertion
+		var errs []*expression.Error
+		if tainted := b.watch(func() { a, errs = expression.ParseAssertion(w.n.text, b.names) }); tainted {
+			continue
+		}
 		if len(errs) > 0 {
-			b.faults(w.n, errs)
+			b.explain(w.n, errs)
 			continue
 		}
 		if complete && !b.fits(p, w, a) {

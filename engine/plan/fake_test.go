@@ -3,6 +3,8 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
@@ -116,8 +118,8 @@ func dump(p *Plan) string {
 		b.WriteByte('\n')
 	}
 	line(0, "plan %q %q reference=%d preflight=%v", p.Name, p.Description, p.Reference, p.Preflight)
-	for k, v := range p.Settings {
-		line(0, "setting %s=%s", k, v)
+	for _, k := range slices.Sorted(maps.Keys(p.Settings)) {
+		line(0, "setting %s=%s", k, p.Settings[k])
 	}
 	for _, t := range p.Targets {
 		line(0, "target %s lab=%v", t.Name, t.Lab)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
@@ -154,6 +155,13 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 	if n.shape == scalar {
 		if f := find(fields, n.text); f != nil {
 			return f, n, nil
+		}
+		if p := b.places(n); n.isPlain() && len(p) > 0 && p[len(p)-1].line > n.line {
+			line := p[len(p)-1].line
+			text := b.line(line)
+			start := len(indentation(text)) + 1
+			b.at(line, start, utf8.RuneCountInString(strings.TrimRight(text, " "))+1, "this line is indented too far", "begin it where the line above begins")
+			return nil, nil, nil
 		}
 		b.unknownKey(n, fields)
 		return nil, nil, nil

@@ -160,6 +160,14 @@ func (n *node) used(u *use) *node {
 	return &c
 }
 
+// describeList is describe, where a mapping can only be wrong by being empty.
+func (n *node) describeList() string {
+	if n.shape == mapping {
+		return "an empty mapping"
+	}
+	return n.describe()
+}
+
 // describe says what a node is, for messages that expected something else.
 func (n *node) describe() string {
 	switch n.shape {

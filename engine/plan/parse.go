@@ -126,6 +126,7 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	b.set(p)
 
 	spec := b.labSpec(s.node("lab"), s.n.keyOf("lab"))
+	p.Described = spec
 	b.decodeTargets(s.node("targets"), s.n.keyOf("targets"))
 	for _, t := range b.targets {
 		p.Targets = append(p.Targets, Target{Name: t.name})
@@ -137,7 +138,7 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	var uses []*scenarioUse
 	if n := s.node("scenarios"); n != nil {
 		if n.shape != mapping || len(n.pairs) == 0 {
-			b.on(s.n.keyOf("scenarios"), "write a name, and below it a step and phases", "expected scenarios by name, not %s", n.describe())
+			b.on(s.n.keyOf("scenarios"), "write a name, and below it a step and phases", "expected scenarios by name, not %s", n.describeList())
 			n = &node{}
 		}
 		for _, pr := range n.pairs {

@@ -20,7 +20,11 @@ func (b *binder) phases(n, key, scenario, around *node, name string) ([]*Phase, 
 	case n.shape == empty: // noted with the scenario or the defaults
 		return nil, nil
 	case n.shape != sequence:
-		b.on(n, "write - before each phase", "expected a list of phases, not %s", n.describe())
+		hint := "write - before each phase"
+		if strings.HasPrefix(n.text, "-") {
+			hint = "write a space behind the -"
+		}
+		b.on(n, hint, "expected a list of phases, not %s", n.describe())
 		return nil, nil
 	case len(n.items) == 0:
 		b.on(key, "write - single, or another phase", "scenario %s has no phases", name)
@@ -67,7 +71,7 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 		b.on(params, "write "+example(kind), "expected the parameters of %s, not %s", kind.Key, params.describe())
 		return nil, nil, nil
 	}
-	before := b.errors()
+	before := b.source.faults
 	s := b.section(under(around, params, common...), key, kind.Keys, b.scope)
 	p := &Phase{
 		Title: s.text("title"), Place: b.place(key), Kind: Kind(kind.Key),
@@ -85,7 +89,7 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 	}
 	b.declare(nameNode, p.Name, expression.Phase)
 
-	sound := b.errors() == before
+	sound := b.source.faults == before
 	switch p.Kind {
 	case Single:
 		p.Users, p.Count = 1, 1
@@ -111,9 +115,6 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 	}
 	return p, nameNode, b.asserts(s.node("assert"), scenario, p.Name)
 }
-
-// errors counts the findings so far.
-func (b *binder) errors() int { return len(b.findings) }
 
 // example shows a kind with what it most likely needs.
 func example(kind *Field) string {
@@ -288,9 +289,9 @@ func (b *binder) stages(s *section, n *node, p *Phase) {
 			b.on(it, "write rate: and hold:", "expected a stage, not %s", it.describe())
 			continue
 		}
-		before := b.errors()
+		before := b.source.faults
 		st := b.section(it, it, b.format.stage, b.scope)
-		sound := b.errors() == before
+		sound := b.source.faults == before
 		rate, byRate := st.values["rate"]
 		users, byUsers := st.values["users"]
 		key, at := "rate", rate.node

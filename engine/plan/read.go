@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -248,6 +249,18 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 	case strings.Contains(text, "value is not allowed in this context"), strings.Contains(text, "non-map value"),
 		strings.Contains(text, "unexpected"), strings.Contains(text, "could not find"):
 		message, hint = "unexpected text here", "check the indentation, and quote text that holds special characters"
+		switch start := s.valueStart(line); {
+		case glued.MatchString(s.line(line)):
+			hint = "write a space behind the colon"
+		case start > 0 && start < col:
+			value := strings.TrimSpace(cutComment(s.from(line, start)))
+			col, rest = start, value
+			hint = "quote all of this text: " + quote(value)
+			if value[0] == '\'' {
+				hint = "write '' for a quote within single quotes, or use double quotes"
+			}
+			message = "text goes on behind what YAML takes for the whole value"
+		}
 	}
 	end := col + utf8.RuneCountInString(strings.TrimRight(rest, " \t"))
 	if message == "a tab can't be used for indentation" {
@@ -261,6 +274,22 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 	if note != "" {
 		f.Notes = append(f.Notes, note)
 	}
+}
+
+// glued matches a key whose colon is not followed by a space.
+var glued = regexp.MustCompile(`^[ -]*[A-Za-z_][A-Za-z0-9_-]*:[^\s/:]`)
+
+// beginning matches what stands before the value on a line: dashes and a key.
+var beginning = regexp.MustCompile(`^\s*(- +)*([A-Za-z_][A-Za-z0-9_-]*: +)?`)
+
+// valueStart is the column in which the value of a line begins, 0 if it has none.
+func (s *source) valueStart(line int) int {
+	text := s.line(line)
+	lead := beginning.FindString(text)
+	if lead == text || strings.TrimSpace(lead) == "" {
+		return 0
+	}
+	return utf8.RuneCountInString(lead) + 1
 }
 
 // unclosed returns the last bracket that opens and is never closed.

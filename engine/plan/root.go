@@ -157,6 +157,20 @@ func (b *binder) taint() {
 	}
 }
 
+// watch tells whether what f does uses a value that could not be decoded.
+func (b *binder) watch(f func()) (tainted bool) {
+	outer := b.now
+	b.now = &usage{}
+	f()
+	inner := b.now
+	b.now = outer
+	if outer != nil {
+		outer.tainted = outer.tainted || inner.tainted
+		outer.lab = append(outer.lab, inner.lab...)
+	}
+	return inner.tainted
+}
+
 // outerScope is for text outside of steps.
 func (b *binder) outerScope() *expression.Scope {
 	return &expression.Scope{Roots: map[string]expression.Root{
@@ -253,7 +267,7 @@ func (b *binder) decodeTargets(n, key *node) {
 		return
 	}
 	if n.shape != mapping || len(n.pairs) == 0 {
-		b.on(key, "write the name of each target, and below it its keys", "expected targets by name, not %s", n.describe())
+		b.on(key, "write the name of each target, and below it its keys", "expected targets by name, not %s", n.describeList())
 	}
 	for _, p := range n.pairs {
 		if b.strayKey(n, p) {

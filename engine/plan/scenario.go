@@ -189,7 +189,9 @@ func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse
 			use.lab[t.name] = u.lab
 		}
 		step.Actions = append(step.Actions, action)
-		step.Place = b.place(w.key)
+		if len(step.Actions) == 1 {
+			step.Place = b.place(w.key)
+		}
 	}
 	return step
 }
@@ -277,7 +279,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	b.now = u
 	defer func() { b.now = nil }()
 
-	before := len(b.findings)
+	before := b.source.faults
 	scope := b.stepScope(t, w.key)
 	values := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
 	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
@@ -290,7 +292,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 			op.Reads[name] = true
 		}
 	}
-	if len(b.findings) > before || u.tainted || b.repeats(w, t) {
+	if b.source.faults > before || u.tainted {
 		return a, u
 	}
 	call, err := driver.Prepare(op)
@@ -302,35 +304,13 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	return a, u
 }
 
-// repeats tells whether an error of this step was found already with another target: findings are noted once, so their
-// number does not tell.
-func (b *binder) repeats(w *writtenStep, t *target) bool {
-	line := w.key.line
-	return t != b.targets[0] && slices.ContainsFunc(b.findings, func(f diag.Finding) bool {
-		return f.Severity == diag.Error && f.File == b.source.file && contains(w.n, f.Line, f.Column) && f.Line >= line
-	})
-}
-
-// contains tells whether a place is the beginning of n or of something in it.
-func contains(n *node, line, col int) bool {
-	if n.line == line && n.col == col {
-		return true
-	}
-	for _, p := range n.pairs {
-		if p.key.line == line && p.key.col == col || contains(p.value, line, col) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(n.items, func(i *node) bool { return contains(i, line, col) })
-}
-
 // expects decodes expectations.
 func (b *binder) expects(n *node, names []drivers.Name, scope *stepScope) []*expression.Expectation {
 	var out []*expression.Expectation
 	for _, it := range b.expressions(n) {
 		e, errs := expression.ParseExpectation(it.text, names, scope.Scope)
 		if len(errs) > 0 {
-			b.faults(it, errs)
+			b.explain(it, errs)
 			continue
 		}
 		out = append(out, e)

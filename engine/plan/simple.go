@@ -123,9 +123,13 @@ func (b *binder) fixed(n *node, kind drivers.Kind, scope *expression.Scope) (tex
 	if !strings.Contains(n.text, "$") {
 		return n.text, true, true
 	}
-	t, errs := expression.ParseTemplate(n.text, scope)
+	var t *expression.Template
+	var errs []*expression.Error
+	if tainted := b.watch(func() { t, errs = expression.ParseTemplate(n.text, scope) }); tainted {
+		return "", false, false
+	}
 	if len(errs) > 0 {
-		b.faults(n, errs)
+		b.explain(n, errs)
 		return "", false, false
 	}
 	c, constant := t.Constant()
@@ -140,8 +144,8 @@ func (b *binder) fixed(n *node, kind drivers.Kind, scope *expression.Scope) (tex
 	return string(drivers.AppendText(nil, c)), false, true
 }
 
-// faults notes the errors of an expression at their own places.
-func (b *binder) faults(n *node, errs []*expression.Error) {
+// explain notes the errors of an expression at their own places.
+func (b *binder) explain(n *node, errs []*expression.Error) {
 	for _, e := range errs {
 		b.within(n, e.Offset, e.Length, e.Message, e.Hint)
 	}

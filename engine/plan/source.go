@@ -9,12 +9,16 @@ import (
 	"github.com/planrun/planrun/engine/diag"
 )
 
+// maxFindings is as many as anybody reads at once.
+const maxFindings = 100
+
 // source is the text of a file, by lines, and what was found in it.
 type source struct {
 	file     string
 	lines    []string
 	findings diag.Findings
 	seen     map[seenKey]bool
+	faults   int // errors noted, the same one at the same place each time
 }
 
 type seenKey struct {
@@ -58,6 +62,9 @@ func (s *source) add(f diag.Finding) *diag.Finding {
 	}
 	if f.Source == "" && f.File == s.file {
 		f.Source = s.line(f.Line)
+	}
+	if f.Severity == diag.Error {
+		s.faults++
 	}
 	key := seenKey{f.Place, f.Message}
 	if s.seen[key] {
@@ -159,5 +166,12 @@ func (s *source) place(n *node) diag.Place {
 func (s *source) sorted() diag.Findings {
 	f := slices.Clone(s.findings)
 	f.Sort()
+	if len(f) > maxFindings {
+		rest := diag.Finding{Place: diag.Place{File: s.file}, Message: fmt.Sprintf("%d more findings are not shown", len(f)-maxFindings)}
+		if !f[maxFindings:].HasErrors() {
+			rest.Severity = diag.Warning
+		}
+		f = append(f[:maxFindings:maxFindings], rest)
+	}
 	return f
 }

@@ -137,7 +137,7 @@ func (b *binder) template(n *node, scope *expression.Scope) (drivers.Template, b
 	}
 	t, errs := expression.ParseTemplate(n.text, scope)
 	if len(errs) > 0 {
-		b.faults(n, errs)
+		b.explain(n, errs)
 		return nil, false
 	}
 	return t, true
