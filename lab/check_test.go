@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 		"greater than the most":    {Services: []lab.Service{with(web, func(s *lab.Service) { s.Delay, s.DelayMax = time.Second, 1 })}, Routes: []lab.Route{direct}},
 		"are for postgres":         {Services: []lab.Service{with(web, func(s *lab.Service) { s.Rows = 1 })}, Routes: []lab.Route{direct}},
 		"are for http":             {Services: []lab.Service{with(db, func(s *lab.Service) { s.TLS = true })}, Routes: []lab.Route{direct}},
-		"more than 1 GiB":          {Services: []lab.Service{with(db, func(s *lab.Service) { s.Rows, s.Payload = 1 << 20, 1 << 20 })}, Routes: []lab.Route{direct}},
+		"more than 1 GiB":          {Services: []lab.Service{with(db, func(s *lab.Service) { s.Rows, s.Payload = 1<<20, 1<<20 })}, Routes: []lab.Route{direct}},
 		"not a number":             {Services: []lab.Service{web}, Routes: []lab.Route{by(func(r *lab.Route) { r.Bandwidth = math.NaN() })}},
 		"make no sense\n":          {Services: []lab.Service{web}, Routes: []lab.Route{by(func(r *lab.Route) { r.RTT = -1 }), {}}},
 		"make no sense of its rel": {Services: []lab.Service{web}, Routes: []lab.Route{by(func(r *lab.Route) { r.Relay = &lab.Relay{RTT: -1} })}},

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -78,8 +79,9 @@ type hybrid struct {
 
 // control is the control channel of a listener.
 type control struct {
-	conn *websocket.Conn
-	host string // by which the listener reached the relay
+	host  string // by which the listener reached the relay
+	conn  *websocket.Conn
+	ready chan struct{} // closed when conn is set
 }
 
 // rendezvous is a sender that waits for a listener.
@@ -166,14 +168,10 @@ func cutPath(path string) (string, bool) {
 	return path[len(prefix):], true
 }
 
-// listen keeps the control channel of a listener until it closes.
+// listen keeps the control channel of a listener until it closes. The listener is known before its handshake is over, so
+// that a sender finds it as soon as the listener itself knows.
 func (r *Relay) listen(w http.ResponseWriter, req *http.Request, path string) {
-	conn, err := websocket.Accept(w, req, nil)
-	if err != nil {
-		return
-	}
-	defer conn.CloseNow()
-	c := &control{conn: conn, host: req.Host}
+	c := &control{host: req.Host, ready: make(chan struct{})}
 	r.mu.Lock()
 	h := r.hybrids[path]
 	if h == nil {
@@ -185,13 +183,15 @@ func (r *Relay) listen(w http.ResponseWriter, req *http.Request, path string) {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for i, other := range h.listeners {
-			if other == c {
-				h.listeners = append(h.listeners[:i:i], h.listeners[i+1:]...)
-				break
-			}
-		}
+		h.listeners = slices.DeleteFunc(h.listeners, func(other *control) bool { return other == c })
 	}()
+	conn, err := websocket.Accept(w, req, nil)
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	c.conn = conn
+	close(c.ready)
 	// A listener may renew its token; nothing else comes from it.
 	for {
 		if _, _, err := conn.Read(r.ctx); err != nil {
@@ -268,7 +268,12 @@ func (c *control) announce(ctx context.Context, path, id string, req *http.Reque
 	if err != nil {
 		return err
 	}
-	return c.conn.Write(ctx, websocket.MessageText, message)
+	select {
+	case <-c.ready:
+		return c.conn.Write(ctx, websocket.MessageText, message)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // accept serves a listener that comes to a rendezvous, or refuses it. An address is good for one use.

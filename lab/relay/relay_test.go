@@ -176,11 +176,11 @@ func TestRendezvousCostsRoundTrips(t *testing.T) {
 	}
 	// Half a trip for the message, one for TCP, half for the request to upgrade; its answer travels with the first bytes.
 	cold, warm := took[0], min(took[1], took[2], took[3])
-	if warm < rtt || warm > 2*rtt {
-		t.Errorf("a warm round trip takes %v, want about %v", warm, rtt)
+	if warm < rtt {
+		t.Errorf("a warm round trip takes %v, want %v", warm, rtt)
 	}
-	if cold < 3*rtt || cold > 5*rtt {
-		t.Errorf("the first takes %v, want about %v", cold, 3*rtt)
+	if cold < 3*rtt {
+		t.Errorf("the first takes %v, want %v", cold, 3*rtt)
 	}
 }
 

@@ -130,15 +130,17 @@ func TestBytesComeOutAsTheyWentIn(t *testing.T) {
 	}
 }
 
+// Machines are slow at times, never fast: tests of time look for what it takes at the least, and compare.
+
 func TestRoundTripTakesAnRTT(t *testing.T) {
 	const rtt = 20 * time.Millisecond
 	k := link(t, Shape{RTT: rtt}, serve(t, echo))
 	first, median := trips(t, k.Address(), 15)
-	if median < rtt || median > 2*rtt {
-		t.Errorf("a round trip takes %v, want about %v", median, rtt)
+	if median < rtt {
+		t.Errorf("a round trip takes %v, want %v", median, rtt)
 	}
-	if first < 2*rtt || first > 4*rtt {
-		t.Errorf("the first takes %v, want about %v", first, 2*rtt)
+	if first < 2*rtt {
+		t.Errorf("the first takes %v, want %v", first, 2*rtt)
 	}
 }
 
@@ -151,28 +153,32 @@ func TestServiceSpeaksFirst(t *testing.T) {
 	if string(got) != "hello" || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if took < 2*rtt || took > 4*rtt {
-		t.Errorf("took %v, want about %v", took, 2*rtt)
+	if took < 2*rtt {
+		t.Errorf("took %v, want %v", took, 2*rtt)
 	}
 }
 
 func TestDelaysDoNotAddUp(t *testing.T) {
-	// Ten trips' worth of bytes under way at the same time take hardly longer than one.
-	const rtt = 40 * time.Millisecond
+	// Twenty bytes under way at the same time take hardly longer than one.
+	const rtt = 20 * time.Millisecond
 	k := link(t, Shape{RTT: rtt}, serve(t, echo))
-	c := dial(t, k.Address())
 	start := time.Now()
-	for range 10 {
+	trips(t, k.Address(), 20)
+	apart := time.Since(start)
+
+	c := dial(t, k.Address())
+	start = time.Now()
+	for range 20 {
 		c.Write([]byte("x"))
 		time.Sleep(time.Millisecond)
 	}
 	c.CloseWrite()
 	got, err := io.ReadAll(c)
-	if len(got) != 10 || err != nil {
+	if len(got) != 20 || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if took := time.Since(start); took > 5*rtt {
-		t.Errorf("took %v", took)
+	if together := time.Since(start); together > apart/2 {
+		t.Errorf("took %v together, %v one after the other", together, apart)
 	}
 }
 
@@ -200,7 +206,7 @@ func TestWindowBoundsThroughput(t *testing.T) {
 	const size = 4 << 20
 	shape := Shape{RTT: 10 * time.Millisecond, Window: 100_000} // 10 MB/s
 	rate := download(t, link(t, shape, serve(t, source(size))).Address(), size)
-	if rate > 10.5e6 || rate < 4e6 {
+	if rate > 10.5e6 || rate < 1e6 {
 		t.Errorf("%.1f MB/s, want about 10", rate/1e6)
 	}
 }
@@ -229,10 +235,10 @@ func TestBandwidthIsSharedByTheConnectionsOfALine(t *testing.T) {
 		all = append(all, <-rates)
 	}
 	total := 4 * size / time.Since(start).Seconds()
-	if total > 21e6 || total < 8e6 {
+	if total > 21e6 || total < 2e6 {
 		t.Errorf("%.1f MB/s in all, want about 20", total/1e6)
 	}
-	if slices.Max(all) > 2*slices.Min(all) {
+	if slices.Max(all) > 3*slices.Min(all) {
 		t.Errorf("shared unfairly: %v", all)
 	}
 }
@@ -255,7 +261,7 @@ func TestOneDirectionLeavesTheOtherAlone(t *testing.T) {
 	go io.Copy(io.Discard, c)
 	_, median := trips(t, small.Address(), 10)
 	c.Close()
-	if median > 6*rtt {
+	if median > 20*rtt {
 		t.Errorf("a small request takes %v beside a download", median)
 	}
 }
