@@ -174,9 +174,13 @@ func TestMySQLKilled(t *testing.T) {
 	id := prepare(t, drivertest.Fields{"dsn": s.MySQLURL(), "query": "SELECT connection_id() AS id"}, "rows")
 	sleep := prepare(t, drivertest.Fields{"dsn": s.MySQLURL(), "query": "SELECT sleep(20)"})
 	number := rows(t, b, session, id)[0]["id"]
-	timer := time.AfterFunc(300*time.Millisecond, func() { a.exec(fmt.Sprintf("KILL %d", number)) })
-	defer timer.Stop()
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		time.Sleep(300 * time.Millisecond)
+		a.exec(fmt.Sprintf("KILL %d", number))
+	})
 	fails(t, b, session, sleep, long, drivers.Reset, "")
+	killer.Wait()
 	if r := must(t, b, session, id); !r.Opened {
 		t.Error("the next call did not open a connection")
 	}

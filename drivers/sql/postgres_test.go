@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,10 +182,14 @@ func TestPostgresTerminated(t *testing.T) {
 	}
 	second := rows(t, b, session, pid)[0]["pid"]
 
-	timer := time.AfterFunc(200*time.Millisecond, func() { a.exec(fmt.Sprintf("SELECT pg_terminate_backend(%d)", second)) })
-	defer timer.Stop()
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		time.Sleep(200 * time.Millisecond)
+		a.exec(fmt.Sprintf("SELECT pg_terminate_backend(%d)", second))
+	})
 	sleep := prepare(t, drivertest.Fields{"dsn": s.PostgresURL(), "query": "SELECT pg_sleep(20)"})
 	fails(t, b, session, sleep, long, drivers.Reset, "57P01")
+	killer.Wait()
 	if r := must(t, b, session, pid); !r.Opened {
 		t.Error("the next call did not open a connection")
 	}
