@@ -1,0 +1,100 @@
+package plan_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/drivers/download"
+	"github.com/planrun/planrun/drivers/grpc"
+	"github.com/planrun/planrun/drivers/http"
+	"github.com/planrun/planrun/drivers/sql"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/plan"
+)
+
+// shipped are the drivers that planrun comes with.
+func shipped() map[string]drivers.Driver {
+	return map[string]drivers.Driver{"http": http.New(), "sql": sql.New(), "download": download.New()}
+}
+
+// schema.json is made from the tables: go test ./engine/plan -run SchemaFile -update
+func TestSchemaFile(t *testing.T) {
+	const file = "../../schema.json"
+	got := plan.Schema(shipped(), "csv", "markdown")
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("schema.json is stale; run go test ./engine/plan -run SchemaFile -update")
+	}
+}
+
+func TestDriversTablesAreComplete(t *testing.T) {
+	all := shipped()
+	all["grpc"] = grpc.New()
+	for name, d := range all {
+		mains := 0
+		var walk func(path string, fields []drivers.Field)
+		walk = func(path string, fields []drivers.Field) {
+			seen := map[string]bool{}
+			for _, f := range fields {
+				if f.Key == "" || f.Title == "" || !strings.HasSuffix(f.Doc, ".") || seen[f.Key] {
+					t.Errorf("%s.%s: no title, no sentence, or twice", path, f.Key)
+				}
+				seen[f.Key] = true
+				if f.Main {
+					mains++
+				}
+				walk(path+"."+f.Key, f.Fields)
+			}
+		}
+		walk(name, d.Fields())
+		if mains != 1 {
+			t.Errorf("%s has %d main fields", name, mains)
+		}
+	}
+}
+
+// The study of a hybrid connection, with the drivers that run it.
+func TestHybridStudy(t *testing.T) {
+	all, err := os.ReadFile("testdata/good/hybrid.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(all), "-- want --")
+	opt := plan.Options{Drivers: shipped(), Sinks: []string{"csv", "markdown"}, Env: func(string) (string, bool) { return "", false }}
+	for range 2 { // first with placeholders for the lab, then with addresses
+		p, found := plan.Parse("testdata/good/hybrid.yaml", []byte(text), opt)
+		if p == nil || len(found) > 0 {
+			var b strings.Builder
+			found.Write(&b, diag.Style{})
+			t.Fatal(b.String())
+		}
+		if p.Lab == nil || len(p.Scenarios) != 3 || len(p.Assertions) != 3 {
+			t.Errorf("%d scenarios, %d assertions, lab %v", len(p.Scenarios), len(p.Assertions), p.Lab)
+		}
+		for _, s := range p.Scenarios {
+			a := s.Steps[0].Actions
+			if len(a) != 2 || a[0].Call.Endpoint().Key == "" {
+				t.Errorf("scenario %s: %v", s.Name, a)
+			}
+			if same := a[0].Call.Endpoint().Key == a[1].Call.Endpoint().Key; same != (opt.Lab == nil) {
+				t.Errorf("scenario %s: endpoints of both routes alike: %v", s.Name, same)
+			}
+		}
+		opt.Lab = map[string]map[string]string{
+			"direct": {"api": "http://127.0.0.1:4000", "db": "postgres://127.0.0.1:4001/lab"},
+			"hybrid": {"api": "http://127.0.0.1:4002", "db": "postgres://127.0.0.1:4003/lab"},
+		}
+	}
+}
