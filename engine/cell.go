@@ -76,7 +76,7 @@ func stagesOf(ph *plan.Phase) []result.Stage {
 	return stages
 }
 
-// Shape says in words how a phase drives the load, such as "50 users, 50 iterations".
+// Shape says in words how a round of a phase drives the load, such as "50 users, 50 iterations".
 func Shape(ph *plan.Phase) string {
 	var s string
 	switch ph.Kind {
@@ -88,9 +88,6 @@ func Shape(ph *plan.Phase) string {
 		s = fmt.Sprintf("%d users, %s", ph.Users, amount(ph))
 	case plan.RampAndHold:
 		s = stagesText(ph)
-	}
-	if ph.Rounds > 1 {
-		s += fmt.Sprintf(", %d rounds", ph.Rounds)
 	}
 	return s
 }

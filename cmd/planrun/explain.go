@@ -116,6 +116,9 @@ func expectations(a plan.Action) string {
 // settings are the parameters of a phase that are not in its shape.
 func settings(ph *plan.Phase, load engine.Load) string {
 	var s string
+	if ph.Rounds > 1 {
+		s += fmt.Sprintf(", %d rounds", ph.Rounds)
+	}
 	switch {
 	case ph.Warmup.Duration > 0:
 		s += ", warm-up " + ph.Warmup.Duration.String()

@@ -20,10 +20,11 @@ type Detail struct {
 	Values                               []string // by Columns; "" is no data
 }
 
-// Columns are the heads of Detail.Values. Times of a row are all in the unit that its column "unit" names.
+// Columns are the heads of Detail.Values. Times of a row are all in the unit that its column "unit" names; "opened" is how
+// many calls opened a connection.
 var Columns = []string{
 	"count", "ok", "failed", "dropped", "rps", "throughput", "unit", "mean", "p50", "p90", "p95", "p99", "max",
-	"ttfb p50", "connect p50", "lag p99",
+	"ttfb p50", "connect p50", "opened", "lag p99",
 }
 
 // Used tells for each of Columns whether any of some details has a value in it that says anything: no failures at all
@@ -32,7 +33,7 @@ func Used(list []Detail) []bool {
 	used := make([]bool, len(Columns))
 	for _, d := range list {
 		for i, v := range d.Values {
-			quiet := v == "" || v == "0" && (Columns[i] == "failed" || Columns[i] == "dropped")
+			quiet := v == "" || v == "0" && (Columns[i] == "failed" || Columns[i] == "dropped" || Columns[i] == "opened")
 			used[i] = used[i] || !quiet
 		}
 	}
@@ -80,6 +81,7 @@ func figures(c *result.CellResult, s *record.Stats) []string {
 	number("ok", metric.Metric{Name: "ok"})
 	number("failed", metric.Metric{Name: "failed"})
 	number("dropped", metric.Metric{Name: "dropped"})
+	number("opened", metric.Metric{Name: "opened"})
 	if v, ok := metric.Value(s, metric.Metric{Name: "rps"}); ok && c.Kind != "single" {
 		set("rps", scaleOf(quantity.Rate).Text(v))
 	}
