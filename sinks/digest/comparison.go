@@ -144,7 +144,7 @@ func row(c *result.CellResult, h headline, cells []*result.CellResult) Row {
 			known = append(known, p.Value)
 		}
 	}
-	r.Scale = scaleOf(h.dim, known...)
+	r.Scale = ScaleOf(h.dim, known...)
 	for i, x := range cells {
 		r.Cells[i].Text = NotRun
 		if x != nil {

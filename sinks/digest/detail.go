@@ -83,10 +83,10 @@ func figures(c *result.CellResult, s *record.Stats) []string {
 	number("dropped", metric.Metric{Name: "dropped"})
 	number("opened", metric.Metric{Name: "opened"})
 	if v, ok := metric.Value(s, metric.Metric{Name: "rps"}); ok && c.Kind != "single" {
-		set("rps", scaleOf(quantity.Rate).Text(v))
+		set("rps", ScaleOf(quantity.Rate).Text(v))
 	}
 	if v, ok := metric.Value(s, metric.Metric{Name: "throughput"}); ok && slices.ContainsFunc(c.Steps, func(x result.Step) bool { return x.Driver == "download" }) {
-		set("throughput", scaleOf(quantity.Speed, v).With(v))
+		set("throughput", ScaleOf(quantity.Speed, v).With(v))
 	}
 	times := []struct {
 		column string
@@ -111,7 +111,7 @@ func figures(c *result.CellResult, s *record.Stats) []string {
 	if len(all) == 0 {
 		return values
 	}
-	scale := scaleOf(quantity.Time, all...)
+	scale := ScaleOf(quantity.Time, all...)
 	for _, t := range times {
 		if t.column == "lag p99" && !c.Open {
 			continue // it is no figure of the closed model, where nothing is due at a time of its own

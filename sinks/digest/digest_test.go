@@ -29,7 +29,7 @@ func TestScale(t *testing.T) {
 		{quantity.Rate, []float64{75.83}, []string{"75.8/s"}},
 	}
 	for _, test := range tests {
-		s := scaleOf(test.dim, test.values...)
+		s := ScaleOf(test.dim, test.values...)
 		for i, v := range test.values {
 			if got := s.With(v); got != test.want[i] {
 				t.Errorf("%v of %v: %s, want %s", v, test.values, got, test.want[i])
@@ -39,7 +39,7 @@ func TestScale(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	ms := scaleOf(quantity.Time, 13e6)
+	ms := ScaleOf(quantity.Time, 13e6)
 	for v, want := range map[float64]string{
 		11.2e6: "+11.2 ms", -11.2e6: "-11.2 ms", 0: "0 ms", 0.5412e6: "+0.54 ms", 40: "0.00 ms", -40: "0.00 ms", 1234e6: "+1234 ms",
 	} {

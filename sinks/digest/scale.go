@@ -14,9 +14,9 @@ type Scale struct {
 	factor float64
 }
 
-// scaleOf is the unit in which the greatest of some values lies between 1 and 1000, or the nearest there is; a smaller
+// ScaleOf is the unit in which the greatest of some values lies between 1 and 1000, or the nearest there is; a smaller
 // one if the smallest would begin with zeros only.
-func scaleOf(dim quantity.Dim, values ...float64) Scale {
+func ScaleOf(dim quantity.Dim, values ...float64) Scale {
 	greatest, smallest := 0.0, math.Inf(1)
 	for _, v := range values {
 		if v = math.Abs(v); v > 0 {
