@@ -7,6 +7,7 @@ import (
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
+	"github.com/planrun/planrun/sinks/digest"
 )
 
 var sampleColumns = []string{
@@ -52,7 +53,7 @@ func stage(c *result.CellResult, s *record.Sample) string {
 	if len(c.Stages) < 2 || int(s.Stage) >= len(c.Stages) {
 		return ""
 	}
-	return text(stageName(c.Stages[s.Stage]))
+	return text(digest.StageName(c.Stages[s.Stage]))
 }
 
 func step(c *result.CellResult, s *record.Sample) string {
