@@ -34,7 +34,8 @@ func (*Driver) Fields() []drivers.Field {
 		{
 			Key: "dsn", Kind: drivers.Text, Title: "database",
 			Doc: "The database, as a URL; its scheme picks the protocol: `postgres://`, `mysql://` (or `mariadb://`), `sqlserver://`, `sqlite:path`. " +
-				"The part after `?` is handed to the protocol's library. The path of a SQLite file is relative to the working directory.",
+				"The part after `?` is handed to the protocol's library. The path of a SQLite file is relative to the working directory. " +
+				"What a PostgreSQL URL leaves out comes from the environment variables of its own tools (`PGUSER`, `PGPASSWORD`, ...).",
 			Examples: []string{"postgres://app@db.test:5432/shop?sslmode=verify-full", "mysql://app@db.test:3306/shop", "sqlserver://app@db.test:1433?database=shop", "sqlite:shop.db"},
 		},
 		{
@@ -87,7 +88,7 @@ func tlsField() drivers.Field {
 // Answer lists what an expectation may read.
 func (*Driver) Answer() []drivers.Name {
 	return []drivers.Name{
-		{Name: "rows", Kind: drivers.ListName, Doc: "The rows of `query`, those of further result sets after them; each maps the columns' names to values."},
+		{Name: "rows", Kind: drivers.ListName, Doc: "The rows of `query`, those of further result sets after them, each with its values by column: numbers (decimals to 15 digits), truth values, null, times as in RFC 3339 (without an offset where the database keeps none), all else as text. Columns without a name are `column1` and so on."},
 		{Name: "affected", Kind: drivers.IntName, Doc: "How many rows `exec` inserted, changed or deleted."},
 		{Name: "bytes", Kind: drivers.SizeName, Doc: "Size of the values of all rows."},
 	}

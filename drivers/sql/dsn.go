@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -201,7 +202,7 @@ func duration(query url.Values, key string, units time.Duration) (time.Duration,
 	var err error
 	if units > 0 {
 		var n int
-		_, err = fmt.Sscanf(s, "%d", &n)
+		n, err = strconv.Atoi(s)
 		d = time.Duration(n) * units
 	} else {
 		d, err = time.ParseDuration(s)

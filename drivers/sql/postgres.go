@@ -112,6 +112,7 @@ type postgresConn struct {
 
 	prepared statements[*postgresStatement]
 	names    int
+	extended bool             // the statement under way is not a simple query
 	columns  []postgresColumn // of the answer that is being read
 	// What calls send, kept so that a call does not allocate it.
 	parse    pgproto3.Parse // always without a name

@@ -16,6 +16,7 @@ import (
 // run in one round trip without a name; or, without arguments, as a simple query, which may hold several statements.
 func (p *postgresConn) run(_ context.Context, r *request) error {
 	c, f := r.call, p.frontend
+	p.extended = c.prepare || len(r.args) > 0
 	var st *postgresStatement
 	switch {
 	case c.prepare && c.text == nil:
@@ -93,6 +94,9 @@ func (p *postgresConn) read(r *request) error {
 			}
 		case *pgproto3.CopyInResponse:
 			p.frontend.Send(&pgproto3.CopyFail{Message: "there is nothing to copy"})
+			if p.extended {
+				p.frontend.SendSync(&p.sync) // the server has ignored the one before
+			}
 			if err := p.frontend.Flush(); err != nil {
 				return err
 			}

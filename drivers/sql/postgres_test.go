@@ -121,6 +121,13 @@ func TestPostgresReadsToTheEnd(t *testing.T) {
 	}
 	fails(t, b, session, step("SELECT 1; SELECT 1 / 0; SELECT 3", false), long, drivers.Status, "22012")
 	fails(t, b, session, step("SELECT 1; SELECT 2", true), long, drivers.Status, "write prepare: false")
+	for _, prepared := range []bool{true, false} {
+		fails(t, b, session, step("COPY pg_type FROM STDIN", prepared), long, drivers.Status, "57014")
+		if r := must(t, b, session, step("COPY (SELECT repeat('x', 100) FROM generate_series(1, 10)) TO STDOUT", prepared)); r.BytesIn != 1010 {
+			t.Errorf("copying out gave %d bytes, want 1010", r.BytesIn)
+		}
+		must(t, b, session, step("-- nothing", prepared))
+	}
 	// The connection is still in order, and the same.
 	if r := must(t, b, session, step("SELECT 1", true)); r.Opened {
 		t.Error("an error of the server cost the connection")

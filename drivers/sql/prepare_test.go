@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,6 +126,38 @@ func TestEndpoints(t *testing.T) {
 		with := drivertest.Fields{"dsn": base["dsn"], "query": base["query"], field: v}
 		if prepare(t, with).Endpoint().Key != key {
 			t.Errorf("%s makes another endpoint, so that steps would not share a connection", field)
+		}
+	}
+}
+
+// The libraries have time-outs of their own, which would act as something that the plan has other keys for.
+func TestTimeoutsAreThePlans(t *testing.T) {
+	database := func(dsn string) *database {
+		return prepare(t, drivertest.Fields{"dsn": dsn, "query": "SELECT 1"}).Endpoint().Config.(*database)
+	}
+	if d := database("postgres://db.test/x?connect_timeout=7"); d.connectTimeout != 7*time.Second || d.postgres.ConnectTimeout != 0 {
+		t.Errorf("PostgreSQL: %v, the library's own is %v", d.connectTimeout, d.postgres.ConnectTimeout)
+	}
+	if d := database("mysql://db.test/x?timeout=7s"); d.connectTimeout != 7*time.Second || d.mysql.Timeout+d.mysql.ReadTimeout+d.mysql.WriteTimeout != 0 {
+		t.Errorf("MySQL: %v, the library's own are %v, %v, %v", d.connectTimeout, d.mysql.Timeout, d.mysql.ReadTimeout, d.mysql.WriteTimeout)
+	}
+	if d := database("sqlserver://db.test?dial+timeout=7"); d.connectTimeout != 7*time.Second || d.sqlserver.ConnTimeout != 0 || d.sqlserver.DialTimeout >= 0 {
+		t.Errorf("SQL Server: %v, the library's own are %v, %v", d.connectTimeout, d.sqlserver.ConnTimeout, d.sqlserver.DialTimeout)
+	}
+}
+
+// connect_timeout bounds the login with a server that takes connections and says nothing.
+func TestConnectTimeout(t *testing.T) {
+	peer := drivertest.NewPeer(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	for _, dsn := range []string{"postgres://u@" + peer.Addr(), "postgres://u@" + peer.Addr() + "?sslmode=disable", "mysql://u@" + peer.Addr(), "sqlserver://u@" + peer.Addr()} {
+		b, session := open(t, drivertest.Fields{"dsn": dsn, "query": "SELECT 1", "connect_timeout": 200 * time.Millisecond})
+		before := peer.Opened()
+		r := b.Fails(t.Context(), session, 10*long, drivers.Timeout)
+		if r.Service < 200*time.Millisecond || r.Service > 10*time.Second || !strings.Contains(r.Err.Error(), "login was not done") {
+			t.Errorf("%s: after %v: %v", dsn, r.Service, r.Err)
+		}
+		if n := peer.Opened() - before; n != 1 {
+			t.Errorf("%s: %d connections were opened, want 1", dsn, n)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/planrun/planrun/drivers"
@@ -20,10 +20,11 @@ type session struct {
 	values  []any // of arguments
 	timer   *time.Timer
 
-	// watched is the context whose end expires current.
+	// watched is the context whose end expires busy, the connection of the call under way.
 	watched context.Context
 	unwatch func() bool
-	current atomic.Pointer[connection]
+	mu      sync.Mutex
+	busy    connection
 }
 
 // Do sends one statement and reads its answer to the end.
@@ -62,10 +63,7 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 		}
 		slot.conn.limit(in.Deadline)
 	}
-	s.watch(ctx, &slot.conn)
-	if ctx.Err() != nil {
-		slot.conn.expire()
-	}
+	s.watch(ctx, slot.conn)
 
 	r := &s.request
 	*r = request{call: call, statement: st, args: args, in: in, out: out, answer: &s.answer}
@@ -75,18 +73,16 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 	begin := time.Now()
 	err = slot.conn.run(ctx, r)
 	end := time.Now()
+	defer s.occupy(nil)
 	if !r.first.IsZero() {
 		out.TTFB, out.Transfer = r.first.Sub(begin), end.Sub(r.first)
 	}
 	s.answer.bytes = out.BytesIn
 	if err == nil {
 		out.Success, out.Answer = true, &s.answer
-		s.current.Store(nil)
 		return nil
 	}
-	err = s.failed(ctx, slot, in, err)
-	s.current.Store(nil)
-	return err
+	return s.failed(ctx, slot, in, err)
 }
 
 // failed leaves the connection of a failed call in a state to be used again, or closes it.
@@ -133,22 +129,36 @@ func (s *session) acquire(ctx context.Context, in *drivers.Input, out *drivers.O
 }
 
 // watch makes the end of ctx expire conn. It allocates only when ctx is another one than last time.
-func (s *session) watch(ctx context.Context, conn *connection) {
-	s.current.Store(conn)
-	if ctx == s.watched {
-		return
+func (s *session) watch(ctx context.Context, conn connection) {
+	s.occupy(conn)
+	if ctx != s.watched {
+		if s.unwatch != nil {
+			s.unwatch()
+			s.unwatch = nil
+		}
+		s.watched = ctx
+		if ctx.Done() != nil {
+			s.unwatch = context.AfterFunc(ctx, s.expire)
+		}
 	}
-	if s.unwatch != nil {
-		s.unwatch()
-		s.unwatch = nil
+	// The context may have ended before there was something to expire.
+	if ctx.Err() != nil {
+		conn.expire()
 	}
-	s.watched = ctx
-	if ctx.Done() != nil {
-		s.unwatch = context.AfterFunc(ctx, func() {
-			if c := s.current.Load(); c != nil {
-				(*c).expire()
-			}
-		})
+}
+
+// occupy says which connection the session is using. One that it gave back is another user's.
+func (s *session) occupy(conn connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = conn
+}
+
+func (s *session) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy != nil {
+		s.busy.expire()
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package sqltest starts real database servers for tests, each with a private folder and port, and stops them when the
-// test ends; and a stand-in for SQL Server, which can't be had everywhere.
+//go:build unix
+
 package sqltest
 
 import (
@@ -16,18 +16,6 @@ import (
 	"testing"
 	"time"
 )
-
-// Server is a running database server.
-type Server struct {
-	// Addr is where it listens, as host:port.
-	Addr string
-	// User and Password log in.
-	User, Password string
-	// Database exists and is empty.
-	Database string
-	// PID is the server's main process.
-	PID int
-}
 
 // process is a server's main process and what it says.
 type process struct {
