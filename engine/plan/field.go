@@ -73,3 +73,9 @@ func mainOf(fields []Field) *Field {
 	}
 	return nil
 }
+
+// Fields are the keys of a plan whose steps may have those drivers, for a reference of the format. sinks are the kinds of
+// reports.
+func Fields(known map[string]drivers.Driver, sinks []string) []Field {
+	return newFormat(known, sinks).plan
+}

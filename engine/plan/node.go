@@ -80,23 +80,6 @@ func (n *node) keyOf(key string) *node {
 // isPlain tells whether n is text without quotes.
 func (n *node) isPlain() bool { return n.shape == scalar && n.style == plain }
 
-// with returns a copy of a mapping that has value for key, in the place of an earlier one if there is one.
-func (n *node) with(key, value *node) *node {
-	c := *n
-	c.pairs = nil
-	done := false
-	for _, p := range n.pairs {
-		if p.key.text == key.text {
-			p, done = pair{key, value}, true
-		}
-		c.pairs = append(c.pairs, p)
-	}
-	if !done {
-		c.pairs = append(c.pairs, pair{key, value})
-	}
-	return &c
-}
-
 // merge lays inner over outer: mappings deeply, everything else as a whole. A null in inner removes what outer has.
 func merge(outer, inner *node) *node {
 	switch {

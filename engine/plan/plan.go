@@ -89,6 +89,8 @@ type Phase struct {
 	MaxInFlight int  // 0: the engine chooses
 	Patience    time.Duration
 
+	Capacity *Capacity // of capacity, which is Open too; nil otherwise
+
 	Timeout     time.Duration
 	Warmup      Warmup
 	Rounds      int

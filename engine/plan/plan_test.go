@@ -107,3 +107,33 @@ func TestBad(t *testing.T) {
 		})
 	}
 }
+
+// The same plan with the line breaks of Windows, and with a byte order mark, is the same plan.
+func TestLineBreaks(t *testing.T) {
+	for _, file := range fixtures(t, "testdata/good/*.yaml") {
+		text, _, opt := readFixture(t, file)
+		p, _ := Parse(file, []byte(text), opt)
+		for name, other := range map[string]string{"CRLF": strings.ReplaceAll(text, "\n", "\r\n"), "BOM": "\ufeff" + text} {
+			q, found := Parse(file, []byte(other), opt)
+			if q == nil {
+				t.Errorf("%s with %s: %v", file, name, found)
+				continue
+			}
+			if d := cmp.Diff(dump(p), dump(q)); d != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", file, name, d)
+			}
+		}
+	}
+}
+
+// Findings stand at the same places whatever the line breaks are.
+func TestLineBreaksOfFindings(t *testing.T) {
+	for _, file := range fixtures(t, "testdata/bad/*.yaml") {
+		text, _, opt := readFixture(t, file)
+		_, want := Parse(file, []byte(text), opt)
+		_, got := Parse(file, []byte(strings.ReplaceAll(text, "\n", "\r\n")), opt)
+		if d := cmp.Diff(render(want), render(got)); d != "" {
+			t.Errorf("%s (-LF +CRLF):\n%s", file, d)
+		}
+	}
+}

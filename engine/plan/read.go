@@ -58,7 +58,7 @@ func (s *source) sane(text string) bool {
 		col, lineTabs := 1, 0
 		for j, r := range line {
 			switch {
-			case r == utf8.RuneError && strings.HasPrefix(line[j:], "\ufffd") == false:
+			case r == utf8.RuneError && !strings.HasPrefix(line[j:], "\ufffd"):
 				s.at(i+1, col, 0, "not valid UTF-8", "save the file as UTF-8")
 				return false
 			case r == '\t':

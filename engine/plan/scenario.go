@@ -43,7 +43,7 @@ func (b *binder) checkKeys(n *node, fields []Field) {
 		switch {
 		case b.strayKey(n, p):
 		case f == nil:
-			b.unknownKey(p.key, fields)
+			b.unknownField(p.key, fields)
 		case p.value.shape == empty:
 			b.noValue(p.key)
 		case f.Kind == drivers.Group && p.value.shape != null:

@@ -120,13 +120,18 @@ func (b *binder) noValue(key *node) {
 	b.on(key, "remove the key, or write null to remove a default", "%s has no value", key.text)
 }
 
-// unknownKey says so, with the key that was most likely meant.
+// unknownKey says that a key of the plan's own is unknown, or not there yet.
 func (b *binder) unknownKey(key *node, fields []Field) {
-	keys := keysOf(fields)
-	if slices.Contains(unavailable, key.text) && !b.foreign(fields) {
+	if slices.Contains(unavailable, key.text) {
 		b.on(key, "", "%s is not available in this version of planrun", key.text)
 		return
 	}
+	b.unknownField(key, fields)
+}
+
+// unknownField says that a key is unknown, with the one that was most likely meant.
+func (b *binder) unknownField(key *node, fields []Field) {
+	keys := keysOf(fields)
 	hint := ""
 	switch near := diag.Suggest(key.text, keys); {
 	case near != "":
@@ -135,19 +140,6 @@ func (b *binder) unknownKey(key *node, fields []Field) {
 		hint = "keys here are " + strings.Join(keys, ", ")
 	}
 	b.on(key, hint, "unknown key %q", key.text)
-}
-
-// foreign tells whether fields are those of a driver, which has no later version that we know of.
-func (b *binder) foreign(fields []Field) bool {
-	if len(fields) == 0 {
-		return false
-	}
-	for _, f := range b.format.step {
-		if len(f.Keys) > 0 && &f.Keys[0] == &fields[0] {
-			return true
-		}
-	}
-	return false
 }
 
 // strayKey finds a key without a value in braces: most often the rest of a text that has a comma, as in

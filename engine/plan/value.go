@@ -39,7 +39,7 @@ func (b *binder) group(n *node, table []Field, scope *stepScope) []drivers.Entry
 		f := find(table, p.key.text)
 		switch {
 		case f == nil:
-			b.unknownKey(p.key, table)
+			b.unknownField(p.key, table)
 		case p.value.shape == empty:
 			b.noValue(p.key)
 		default:
