@@ -132,7 +132,70 @@ func (b *builder) end(e result.End) []result.Frame {
 		e.At = time.Minute
 	}
 	b.add(&e)
-	return b.frames
+	return withIntervals(b.frames)
+}
+
+// withIntervals puts before the end of each round what its samples come to by the second, as the engine does.
+func withIntervals(frames []result.Frame) []result.Frame {
+	var list []result.Frame
+	var samples []record.Sample // of the round
+	for _, f := range frames {
+		switch f := f.(type) {
+		case *result.Round:
+			samples = nil
+		case *result.Block:
+			for _, s := range f.Samples {
+				if s.Step == record.Whole {
+					samples = append(samples, s)
+				}
+			}
+		case *result.RoundEnd:
+			for _, v := range intervals(f.Cell, f.Round, samples) {
+				list = append(list, v)
+			}
+			samples = nil
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func intervals(cell, round int, samples []record.Sample) []*result.Interval {
+	const second = int64(time.Second)
+	var list []*result.Interval
+	at := func(t int64) *result.Interval {
+		for int64(len(list)) <= t/second {
+			list = append(list, &result.Interval{Cell: cell, Round: round, Second: len(list)})
+		}
+		return list[t/second]
+	}
+	for i := range samples {
+		s := &samples[i]
+		v := at(s.End)
+		v.MaxLag = max(v.MaxLag, time.Duration(s.Lag))
+		switch {
+		case s.Flags&record.Dropped != 0:
+			v.Dropped++
+			continue
+		case s.Failure != drivers.OK:
+			v.Failed++
+		default:
+			v.OK++
+			if v.Latency == nil {
+				v.Latency = new(record.Histogram)
+			}
+			v.Latency.Record(s.Latency())
+		}
+		// The body comes evenly, and whoever has not ended is in flight.
+		for t := s.Start / second; t <= s.End/second; t++ {
+			from, to := max(s.Start, t*second), min(s.End, (t+1)*second)
+			at(t * second).BytesIn += int64(float64(s.BytesIn) * float64(to-from) / float64(max(1, s.End-s.Start)))
+			if s.End > (t+1)*second {
+				at(t*second).InFlight++
+			}
+		}
+	}
+	return list
 }
 
 var (
