@@ -24,7 +24,13 @@ import (
 //	wrappers, Struct  what they hold
 //
 // Fields without presence are there with their zero value; other fields that are not set are left out.
-func (s *schema) decode(md protoreflect.MessageDescriptor, data []byte) (any, error) {
+func (s *schema) decode(md protoreflect.MessageDescriptor, data []byte) (v any, err error) {
+	// The library panics at the entry of a map whose key has another wire type than the map's (protobuf-go v1.36.12).
+	defer func() {
+		if recover() != nil {
+			v, err = nil, fmt.Errorf("the answer is not a %s: it can't be decoded", md.FullName())
+		}
+	}()
 	m := dynamicpb.NewMessage(md)
 	if err := (proto.UnmarshalOptions{Resolver: s.types, AllowPartial: true}).Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("the answer is not a %s: %s", md.FullName(), plainProto(err))

@@ -42,7 +42,7 @@ func compile(s *schema, md protoreflect.MessageDescriptor, tree any) (*program, 
 	switch tree := tree.(type) {
 	case nil:
 	case dynamic:
-		e.fault("a message can't be one expression: its fields must be known before the load", "write a mapping of fields")
+		e.steps = append(e.steps, step{tree: tree, whole: md})
 	default:
 		e.message(md, tree)
 	}

@@ -18,7 +18,7 @@ type program struct {
 }
 
 // step is one part of an encoded message. Exactly one of these is the case: literal bytes; a length that opens or
-// closes here; a leaf whose value is put in.
+// closes here; a leaf whose value is put in (tree is not nil).
 type step struct {
 	literal []byte
 	open    bool // the bytes up to the matching close are preceded by their length
@@ -26,7 +26,8 @@ type step struct {
 
 	tree    any // the leaf
 	field   protoreflect.FieldDescriptor
-	element bool // encode the leaf as one element of the field, not as the whole field
+	element bool                           // encode the leaf as one element of the field, not as the whole field
+	whole   protoreflect.MessageDescriptor // instead of field: the leaf is the message itself
 	path    []string
 }
 
@@ -35,7 +36,7 @@ func (p *program) constant() ([]byte, bool) {
 	switch {
 	case len(p.steps) == 0:
 		return nil, true
-	case len(p.steps) == 1 && p.steps[0].field == nil:
+	case len(p.steps) == 1 && p.steps[0].tree == nil:
 		return p.steps[0].literal, true
 	}
 	return nil, false
@@ -54,7 +55,7 @@ func (p *program) append(dst []byte, e *encoder, in *drivers.Input) ([]byte, err
 		case s.close:
 			dst = prefix(dst, open[len(open)-1])
 			open = open[:len(open)-1]
-		case s.field == nil:
+		case s.tree == nil:
 			dst = append(dst, s.literal...)
 		case s.text():
 			dst, err = s.appendText(dst, in)
@@ -64,8 +65,11 @@ func (p *program) append(dst []byte, e *encoder, in *drivers.Input) ([]byte, err
 				dst, err = s.appendValue(dst, v, e)
 			}
 		}
+		if err != nil && len(s.path) > 0 {
+			err = fmt.Errorf("%s: %w", strings.Join(s.path, "."), err)
+		}
 		if err != nil {
-			return dst, fmt.Errorf("%s: %w", strings.Join(s.path, "."), err)
+			return dst, err
 		}
 	}
 	return dst, nil
@@ -75,7 +79,7 @@ func (p *program) append(dst []byte, e *encoder, in *drivers.Input) ([]byte, err
 // text differ, it does.
 func (s *step) text() bool {
 	_, ok := s.tree.(dynamic)
-	return ok && s.field.Kind() == protoreflect.StringKind && !s.element && !s.field.IsList() && !s.field.HasPresence()
+	return ok && s.field != nil && s.field.Kind() == protoreflect.StringKind && !s.element && !s.field.IsList() && !s.field.HasPresence()
 }
 
 func (s *step) appendText(dst []byte, in *drivers.Input) ([]byte, error) {
@@ -96,9 +100,13 @@ func (s *step) appendText(dst []byte, in *drivers.Input) ([]byte, error) {
 
 func (s *step) appendValue(dst []byte, v any, e *encoder) ([]byte, error) {
 	e.reset(dst)
-	if s.element {
+	switch {
+	case s.whole != nil && v == nil: // an empty message
+	case s.whole != nil:
+		e.message(s.whole, v)
+	case s.element:
 		e.element(s.field, v)
-	} else {
+	default:
 		e.field(s.field, v)
 	}
 	if len(e.faults) > 0 {

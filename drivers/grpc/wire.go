@@ -228,9 +228,14 @@ func (w *wire) loss(doing string) error {
 	return drivers.Fail(kind, fmt.Errorf("%s: %w", doing, w.failed))
 }
 
-// beginning says why HTTP/2 did not begin. secure tells whether there is TLS.
+// beginning says why HTTP/2 did not begin, or did not last. secure tells whether there is TLS.
 func (w *wire) beginning(secure bool) error {
 	const doing = "starting HTTP/2"
+	select {
+	case <-w.begun: // it did, and ended at once
+		return w.loss(doing)
+	default:
+	}
 	w.mu.Lock()
 	alien, failed := w.alien, w.failed
 	w.mu.Unlock()
