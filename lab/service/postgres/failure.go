@@ -24,6 +24,7 @@ const (
 	foreignKeyViolation = "23503"
 	uniqueViolation     = "23505"
 	checkViolation      = "23514"
+	readOnlyTransaction = "25006"
 	failedTransaction   = "25P02"
 	undefinedStatement  = "26000"
 	undefinedCursor     = "34000"

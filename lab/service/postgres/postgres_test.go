@@ -294,6 +294,20 @@ func TestTransactions(t *testing.T) {
 		t.Errorf("after a failed transaction: %d", got)
 	}
 
+	// One that is to change nothing.
+	tx, err = c.BeginTx(t.Context(), pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount(tx, 1)
+	_, err = tx.Exec(t.Context(), "DELETE FROM accounts")
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != readOnlyTransaction {
+		t.Errorf("changing in a read-only transaction: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
 	// Savepoints, as pgx makes them.
 	tx, err = c.Begin(t.Context())
 	if err != nil {
@@ -538,6 +552,8 @@ func TestSuspendedPortal(t *testing.T) {
 	f.Send(&pgproto3.Describe{ObjectType: 'P'})
 	f.Send(&pgproto3.Execute{MaxRows: 40})
 	f.Send(&pgproto3.Sync{})
+	f.Send(&pgproto3.Bind{DestinationPortal: "again"})
+	f.Send(&pgproto3.Execute{Portal: "again"})
 	f.Send(&pgproto3.Execute{MaxRows: 40})
 	f.Send(&pgproto3.Execute{})
 	f.Send(&pgproto3.Execute{})
@@ -569,8 +585,8 @@ func TestSuspendedPortal(t *testing.T) {
 		}
 	}
 	want := []string{
-		"ready I", "BEGIN", "40 rows, suspended", "ready T",
-		"80 rows, suspended", "SELECT 100", "SELECT 0", "ready T", undefinedCursor, "ready E",
+		"ready I", "BEGIN", "40 rows, suspended", "ready T", "SELECT 100",
+		"180 rows, suspended", "SELECT 100", "SELECT 0", "ready T", undefinedCursor, "ready E",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -29,6 +29,7 @@ type session struct {
 	portals  map[string]*portal
 
 	transaction bool
+	readOnly    bool // the transaction changes nothing
 	failed      bool // only a rollback helps
 	writing     bool // holds the service's writer
 	skipping    bool // until Sync, after an error
@@ -43,6 +44,7 @@ type session struct {
 type prepared struct {
 	*statement
 	compiled *sql.Stmt
+	busy     bool // a portal reads rows of compiled
 }
 
 // portal is a statement with its parameters. A query keeps its rows while it is suspended.
@@ -51,6 +53,7 @@ type portal struct {
 	args    []any
 	formats []int16
 	rows    *sql.Rows
+	owner   bool  // of the compiled statement, while there are rows
 	ahead   []any // a row that was read to tell the types
 	sent    int64
 	release func() // ends the statement's context
@@ -345,6 +348,9 @@ func (p *portal) close() {
 		p.rows.Close()
 		p.rows = nil
 	}
+	if p.owner {
+		p.owner, p.of.busy = false, false
+	}
 	if p.release != nil {
 		p.release()
 		p.release = nil
@@ -460,10 +466,14 @@ func (s *session) execute(m *pgproto3.Execute) error {
 	return s.runPortal(p, int64(m.MaxRows), false)
 }
 
-// usable is an error when a transaction has failed and a statement does not end it.
+// usable is an error when a transaction has failed and a statement does not end it, or is to change nothing and a
+// statement does.
 func (s *session) usable(st *statement) error {
 	if s.failed && st.action != rollback && st.action != commit && !(st.tokens[0].is("ROLLBACK") && st.action == command) {
 		return fail(failedTransaction, "current transaction is aborted, commands ignored until end of transaction block")
+	}
+	if s.readOnly && st.writes {
+		return fail(readOnlyTransaction, "cannot execute %s in a read-only transaction", upperCase(st.tokens[0].text))
 	}
 	return nil
 }
@@ -513,7 +523,7 @@ func (s *session) transact(p *portal) error {
 			if _, err := s.db.ExecContext(s.ctx, "BEGIN"); err != nil {
 				return err
 			}
-			s.transaction = true
+			s.transaction, s.readOnly = true, st.readOnly
 		}
 	case s.transaction:
 		how := "COMMIT"
@@ -524,10 +534,12 @@ func (s *session) transact(p *portal) error {
 			open.close()
 		}
 		_, err := s.db.ExecContext(s.ctx, how)
-		if err != nil && how == "COMMIT" {
+		if how == "ROLLBACK" {
+			err = nil // SQLite has rolled back by itself, as it does after some errors
+		} else if err != nil {
 			s.db.ExecContext(s.ctx, "ROLLBACK")
 		}
-		s.transaction, s.failed = false, false
+		s.transaction, s.readOnly, s.failed = false, false, false
 		s.stopWriting()
 		if err != nil {
 			return err
@@ -620,10 +632,14 @@ func (s *session) query(p *portal, most int64, described bool) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.compile(p.of); err != nil {
-			return err
+		if p.of.busy {
+			// The same statement is suspended with other parameters.
+			p.rows, err = s.db.QueryContext(ctx, p.of.sql, p.args...)
+		} else if err = s.compile(p.of); err == nil {
+			p.owner, p.of.busy = true, true
+			p.rows, err = p.of.compiled.QueryContext(ctx, p.args...)
 		}
-		if p.rows, err = p.of.compiled.QueryContext(ctx, p.args...); err != nil {
+		if err != nil {
 			return err
 		}
 		if described {
