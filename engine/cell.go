@@ -59,7 +59,11 @@ func Cells(p *plan.Plan) []result.Cell {
 }
 
 // stagesOf lists the stages of a phase. A phase that is driven by a count or a duration is one hold.
+// Those of a capacity search are its trials, which nobody knows yet.
 func stagesOf(ph *plan.Phase) []result.Stage {
+	if ph.Capacity != nil {
+		return nil
+	}
 	if ph.Kind != plan.RampAndHold {
 		return []result.Stage{{Kind: "hold", Judged: true, Length: ph.Duration, From: float64(ph.Users), To: float64(ph.Users)}}
 	}
@@ -105,7 +109,7 @@ func amount(ph *plan.Phase) string {
 func stagesText(ph *plan.Phase) string {
 	level := func(v float64) string {
 		if ph.Open {
-			return quantity.Value{F: v, Dim: quantity.Rate}.String()
+			return rateText(v)
 		}
 		return fmt.Sprintf("%g users", v)
 	}
@@ -124,6 +128,10 @@ func stagesText(ph *plan.Phase) string {
 		s += ", Poisson arrivals"
 	}
 	return s
+}
+
+func rateText(perSecond float64) string {
+	return quantity.Value{F: perSecond, Dim: quantity.Rate}.String()
 }
 
 // arrivalsOf is the schedule of an open phase in one round. Poisson arrivals do not depend on the target.
@@ -149,6 +157,9 @@ func maxInFlight(ph *plan.Phase) int {
 		return ph.MaxInFlight
 	}
 	var rate float64
+	if ph.Capacity != nil {
+		rate = ph.Capacity.To
+	}
 	for _, s := range ph.Stages {
 		rate = max(rate, s.From, s.To)
 	}
@@ -169,14 +180,16 @@ func stageAt(stages []result.Stage, t time.Duration) int {
 
 // Load is what a phase brings in one round on one target.
 type Load struct {
-	Iterations  int64         // 0 where a duration drives it
-	Length      time.Duration // 0 where a count drives it
+	Iterations  int64         // 0 where a duration drives it, or a search
+	Length      time.Duration // 0 where a count drives it; of a search, the shortest there can be
 	MaxInFlight int
 }
 
 // LoadOf works out the load of a phase before it is run. Poisson arrivals are those of the default seed.
 func LoadOf(ph *plan.Phase) (Load, error) {
 	switch {
+	case ph.Capacity != nil:
+		return Load{0, fewestTrials * ph.Capacity.Hold, maxInFlight(ph)}, nil
 	case ph.Open:
 		a, err := arrivalsOf(ph, 1)
 		if err != nil {

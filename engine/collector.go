@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/planrun/planrun/engine/record"
@@ -20,6 +21,7 @@ type collector struct {
 	stats     map[statsKey]*record.Stats // when raw samples are not written
 	end       int64                      // of the last sample
 	flushed   time.Duration
+	trial     *trial // what is tried right now, in a capacity search
 }
 
 type statsKey struct{ stage, step int }
@@ -36,6 +38,19 @@ func newCollector(rd *round) *collector {
 		c.stats = map[statsKey]*record.Stats{}
 	}
 	return c
+}
+
+// around collects while drive brings the load.
+func (c *collector) around(drive func()) error {
+	var load sync.WaitGroup
+	done := make(chan struct{})
+	load.Go(func() {
+		defer close(done)
+		drive()
+	})
+	err := c.run(done)
+	load.Wait()
+	return err
 }
 
 // run collects until the load is done, and then once more.
@@ -76,11 +91,6 @@ func (c *collector) collect(now time.Duration, last bool) error {
 	if err := c.writeIntervals(now, users, last); err != nil {
 		return err
 	}
-	if last {
-		if err := c.writeSummaries(); err != nil {
-			return err
-		}
-	}
 	if flush {
 		c.flushed = now
 		if err := c.rd.results.Flush(); err != nil {
@@ -93,6 +103,9 @@ func (c *collector) collect(now time.Duration, last bool) error {
 // count enters a sample into the interval in which it ended.
 func (c *collector) count(s *record.Sample) {
 	c.end = max(c.end, s.End)
+	if c.trial != nil {
+		c.trial.add(c.rd.number, s)
+	}
 	if c.stats != nil {
 		key := statsKey{int(s.Stage), int(s.Step)}
 		st := c.stats[key]
@@ -174,8 +187,8 @@ func (c *collector) writeBlocks(flush bool) error {
 	return nil
 }
 
-// writeSummaries writes what the samples of the round come to, when they are not written themselves.
-func (c *collector) writeSummaries() error {
+// finish writes what the samples of the round come to, when they are not written themselves.
+func (c *collector) finish() error {
 	for stage := range c.rd.Stages {
 		for step := record.Whole; step < len(c.rd.Steps); step++ {
 			st := c.stats[statsKey{stage, step}]

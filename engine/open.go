@@ -21,6 +21,7 @@ type pool struct {
 
 	arrivals *profile.Arrivals
 	origin   time.Duration // on the run's clock: where the schedule begins
+	first    int64         // number of the first iteration
 	recorded bool
 
 	next    atomic.Int64 // the next arrival to claim
@@ -38,6 +39,15 @@ func (rd *round) prepareOpen(limit int) (func(), error) {
 	if err != nil {
 		return nil, &SetupError{rd.label(), err}
 	}
+	p, err := rd.newPool(limit)
+	if err != nil {
+		return nil, err
+	}
+	return func() { p.run(arrivals, rd.release, true) }, nil
+}
+
+// newPool makes the workers' pool and warms it up.
+func (rd *round) newPool(limit int) (*pool, error) {
 	p := &pool{rd: rd, limit: int32(limit), patience: rd.phase.Patience}
 	if d := rd.phase.Warmup.Duration; d > 0 {
 		warm, err := profile.Even([]profile.Segment{{To: firstHold(rd), Length: d}})
@@ -49,11 +59,14 @@ func (rd *round) prepareOpen(limit int) (func(), error) {
 	if err := p.failure.Load(); err != nil {
 		return nil, &SetupError{rd.label(), *err}
 	}
-	return func() { p.run(arrivals, rd.release, true) }, nil
+	return p, nil
 }
 
 // firstHold is the rate that the warm-up rises to.
 func firstHold(rd *round) float64 {
+	if c := rd.phase.Capacity; c != nil {
+		return c.From
+	}
 	for _, s := range rd.Stages {
 		if s.Kind == "hold" {
 			return s.To
@@ -134,6 +147,7 @@ func (p *pool) work(id int32) {
 		}
 		now := rd.clock.Now() - p.origin
 		lag := now - due
+		since := p.origin - rd.release // what is noted down counts from the release
 		if due < claimed && !fresh && p.workers.Load() >= p.limit {
 			// All that may be in flight were: until this worker came free the arrival waited for the target.
 			lag = now - claimed
@@ -143,12 +157,12 @@ func (p *pool) work(id int32) {
 		}
 		if now-due > p.patience {
 			if p.recorded {
-				u.drop(k, due, now, lag)
+				u.drop(p.first+k, since+due, since+now, lag)
 			}
 			continue
 		}
 		if p.recorded {
-			u.iterate(k, due, lag, true)
+			u.iterate(p.first+k, since+due, lag, true)
 		} else {
 			u.iterate(warmupIteration-k, 0, 0, false)
 		}
@@ -160,7 +174,7 @@ func (u *user) drop(k int64, due, now, lag time.Duration) {
 	u.book.Add(&record.Sample{
 		Due: int64(due), Start: int64(now), End: int64(now), Lag: int64(lag),
 		DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
-		Iteration: k, User: int32(u.id), Step: record.Whole, Stage: int16(stageAt(u.rd.Stages, due)),
+		Iteration: k, User: int32(u.id), Step: record.Whole, Stage: int16(u.rd.stageAt(due)),
 		Failure: drivers.OK, Flags: record.Dropped,
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +32,7 @@ type round struct {
 	examples exampleBook
 	backlog  atomic.Int64
 	broken   atomic.Bool // what is measured can't be written any more
+	trial    int         // stage of the trial under way; -1 where there are none
 }
 
 // runRound runs one round of a cell and writes it down.
@@ -67,15 +67,11 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 
 	collect := newCollector(rd)
 	probe := startProbe(r.clock)
-	var load sync.WaitGroup
-	done := make(chan struct{})
-	load.Go(func() {
-		defer close(done)
-		drive()
-	})
-	err = collect.run(done)
-	load.Wait()
+	err = drive(collect)
 	lag := probe.stop()
+	if err == nil {
+		err = collect.finish()
+	}
 	if err != nil {
 		return err
 	}
@@ -113,7 +109,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 }
 
 func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
-	rd := &round{run: r, cell: c, number: number, ctx: ctx, seed: seedOf(r.Seed, c.Scenario, c.Phase, number)}
+	rd := &round{run: r, cell: c, number: number, ctx: ctx, trial: -1, seed: seedOf(r.Seed, c.Scenario, c.Phase, number)}
 	rd.examples.limit = examplesKept
 	return rd
 }
@@ -175,14 +171,28 @@ func (rd *round) leave() { rd.inFlight.Add(-1) }
 // now is the time since the release.
 func (rd *round) now() time.Duration { return rd.clock.Now() - rd.release }
 
-// prepare opens the users that begin with the release and warms them up. What it returns runs the load to its end.
-func (rd *round) prepare(users int) (drive func(), err error) {
-	switch {
-	case rd.Open:
-		return rd.prepareOpen(users)
-	case rd.phase.Kind == plan.RampAndHold:
-		return rd.prepareSpans(users)
-	default:
-		return rd.prepareClosed(users)
+// stageAt is the stage of what is due at a time.
+func (rd *round) stageAt(due time.Duration) int {
+	if rd.trial >= 0 {
+		return rd.trial
 	}
+	return stageAt(rd.Stages, due)
+}
+
+// prepare opens the users that begin with the release and warms them up. What it returns runs the load to its end while
+// the collector takes in what is measured.
+func (rd *round) prepare(users int) (drive func(*collector) error, err error) {
+	var load func()
+	switch {
+	case rd.phase.Capacity != nil:
+		p, err := rd.newPool(users)
+		return func(c *collector) error { return rd.search(p, c) }, err
+	case rd.Open:
+		load, err = rd.prepareOpen(users)
+	case rd.phase.Kind == plan.RampAndHold:
+		load, err = rd.prepareSpans(users)
+	default:
+		load, err = rd.prepareClosed(users)
+	}
+	return func(c *collector) error { return c.around(load) }, err
 }

@@ -237,6 +237,12 @@ func (r *run) emit(frame result.Frame) error {
 		err = r.results.Round(f)
 	case *result.RoundEnd:
 		err = r.results.RoundEnd(f)
+	case *result.Trial:
+		err = r.results.Trial(f)
+	case *result.TrialEnd:
+		err = r.results.TrialEnd(f)
+	case *result.Capacity:
+		err = r.results.Capacity(f)
 	case *result.Block:
 		err = r.results.Block(f)
 	case *result.Interval:

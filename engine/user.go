@@ -70,7 +70,7 @@ func (u *user) iterate(iteration int64, due, lag time.Duration, recorded bool) {
 
 	whole := record.Sample{
 		Due: int64(due), Lag: int64(lag), Iteration: iteration, User: int32(u.id), Step: record.Whole,
-		Stage: int16(stageAt(rd.Stages, due)),
+		Stage: int16(rd.stageAt(due)),
 		DNS:   -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
 	}
 	start := rd.now()

@@ -24,14 +24,17 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Frame is one record of the stream: *Header, *Cell, *Round, *RoundEnd, *Block, *Interval, *Summary, *Example, *Verdict
-// or *End.
+// Frame is one record of the stream: *Header, *Cell, *Round, *RoundEnd, *Trial, *TrialEnd, *Capacity, *Block, *Interval,
+// *Summary, *Example, *Verdict or *End.
 type Frame interface{ kind() string }
 
 func (*Header) kind() string   { return "header" }
 func (*Cell) kind() string     { return "cell" }
 func (*Round) kind() string    { return "round" }
 func (*RoundEnd) kind() string { return "round_end" }
+func (*Trial) kind() string    { return "trial" }
+func (*TrialEnd) kind() string { return "trial_end" }
+func (*Capacity) kind() string { return "capacity" }
 func (*Block) kind() string    { return "block" }
 func (*Interval) kind() string { return "interval" }
 func (*Summary) kind() string  { return "summary" }

@@ -98,6 +98,34 @@ type RoundEnd struct {
 	Notes       []string      // what a reader of the round should know
 }
 
+// Trial opens one hold of a capacity search, at one rate. It is a stage of its cell: trials follow each other, over all
+// rounds of the cell, and the index of a trial is that of its stage.
+type Trial struct {
+	Cell, Round, Stage int
+	Rate               float64
+	Start              time.Duration // since the release
+	Length             time.Duration // as planned
+}
+
+// TrialEnd closes a trial.
+type TrialEnd struct {
+	Cell, Stage int
+	Outcome     Outcome // passed: the rate was held; failed; inconclusive: the generator could not tell
+	Reason      string  // why, with figures
+}
+
+// Capacity is what the search of one round found.
+type Capacity struct {
+	Cell, Round int
+	Outcome     Outcome // passed: there is a rate that holds; failed: the lowest one does not; inconclusive
+	Held        float64 // the highest rate that was held, twice; 0 unless passed
+	Confirmed   int     // stage of the hold that confirmed it, the last one at that rate; -1 without
+	Failed      float64 // the lowest rate above that was not held, twice; 0 if even the highest one allowed was held
+	Above       int     // stage of the last trial at that rate; -1 without
+	InFlight    float64 // iterations under way in the confirming hold, by Little's law: rate x mean latency
+	Reason      string  // why the rate above was not held, or why there is no answer
+}
+
 // Block is a run of samples of one round, in columns on the wire.
 type Block struct {
 	Cell, Round int

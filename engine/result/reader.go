@@ -233,6 +233,15 @@ func (d *decoder) fields(kind string, r *Reader) (f Frame, field func(key []byte
 	case "round_end":
 		x := new(RoundEnd)
 		return x, func(key []byte) { d.roundEndField(x, key) }, nil
+	case "trial":
+		t := new(Trial)
+		return t, func(key []byte) { d.trialField(t, key) }, nil
+	case "trial_end":
+		t := new(TrialEnd)
+		return t, func(key []byte) { d.trialEndField(t, key) }, nil
+	case "capacity":
+		c := &Capacity{Confirmed: -1, Above: -1}
+		return c, func(key []byte) { d.capacityField(c, key) }, nil
 	case "block":
 		return d.block(r)
 	case "interval":

@@ -37,6 +37,7 @@ type CellResult struct {
 	Cell
 	Index     int
 	Rounds    []*RoundResult
+	Trials    []*TrialResult // of a capacity search; the index is that of the stage
 	Examples  []Example
 	Intervals []Interval // in the stream's order
 
@@ -51,8 +52,9 @@ type CellResult struct {
 // RoundResult is one round of a cell.
 type RoundResult struct {
 	Round
-	End  *RoundEnd     // nil if the round did not get to its end
-	last time.Duration // end of the last sample or interval, since the release
+	End      *RoundEnd     // nil if the round did not get to its end
+	Capacity *Capacity     // what a capacity search found; nil otherwise, or if it did not get to its end
+	last     time.Duration // end of the last sample or interval, since the release
 }
 
 // part is one round, stage and step of a cell; in a selection also several rounds or stages.
@@ -182,6 +184,23 @@ func (r *Run) Add(f Frame) error {
 		}
 		r.Cells[f.Cell].changed()
 		x.End = f
+	case *Trial:
+		if _, err := r.round(f.Cell, f.Round); err != nil {
+			return err
+		}
+		return r.Cells[f.Cell].trial(f)
+	case *TrialEnd:
+		c, err := r.cell(f.Cell)
+		if err != nil {
+			return err
+		}
+		return c.trialEnd(f)
+	case *Capacity:
+		x, err := r.round(f.Cell, f.Round)
+		if err != nil {
+			return err
+		}
+		return r.Cells[f.Cell].capacity(x, f)
 	case *Block:
 		x, err := r.round(f.Cell, f.Round)
 		if err != nil {
@@ -398,7 +417,7 @@ func (c *CellResult) selects(want, stage int) bool {
 
 // length is how long a stage lasted by plan, or until the round was cut short; 0 where a count drives it.
 func (c *CellResult) length(round, stage int) time.Duration {
-	if len(c.Stages) == 0 {
+	if len(c.Stages) == 0 || c.IsCapacity() && (stage >= len(c.Trials) || c.Trials[stage].Round != round) {
 		return 0
 	}
 	s, r := &c.Stages[stage], c.Rounds[round]

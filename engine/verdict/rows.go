@@ -75,14 +75,12 @@ const tolerated = 0.01
 func (b *bench) taint(p *expression.Assertion, addresses []*expression.Address, bound binding, truth expression.Truth) string {
 	without := p.Judge(func(i int) (float64, bool) { return b.value(addresses[i], bound, withoutLag) })
 	if without.Truth != truth {
-		return fmt.Sprintf("the generator's own lateness decides it: without it the value is %s, the limit %s",
-			or(without.Value, "no data"), or(without.Limit, "no data"))
+		return latenessDecides(without)
 	}
 	for _, a := range addresses {
 		s := b.stats(a, bound)
 		if missed := float64(s.DroppedByLag) / float64(max(1, s.Due())); missed > tolerated {
-			return fmt.Sprintf("the generator was too late to send %d of %d arrivals, %s; no more than 1%% is tolerated",
-				s.DroppedByLag, s.Due(), quantity.Value{F: missed, Dim: quantity.Share})
+			return tooLate(s)
 		}
 		for _, r := range b.cell(a, bound).Rounds {
 			if r.End != nil && r.End.Lost > 0 {
@@ -91,6 +89,16 @@ func (b *bench) taint(p *expression.Assertion, addresses []*expression.Address, 
 		}
 	}
 	return ""
+}
+
+func latenessDecides(without expression.Judgement) string {
+	return fmt.Sprintf("the generator's own lateness decides it: without it the value is %s, the limit %s",
+		or(without.Value, "no data"), or(without.Limit, "no data"))
+}
+
+func tooLate(s *record.Stats) string {
+	share := quantity.Value{F: float64(s.DroppedByLag) / float64(max(1, s.Due())), Dim: quantity.Share}
+	return fmt.Sprintf("the generator was too late to send %d of %d arrivals, %s; no more than 1%% is tolerated", s.DroppedByLag, s.Due(), share)
 }
 
 func or(s, otherwise string) string {

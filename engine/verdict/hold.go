@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/metric"
+	"github.com/planrun/planrun/engine/quantity"
+	"github.com/planrun/planrun/engine/record"
+	"github.com/planrun/planrun/engine/result"
+)
+
+// JudgeHold judges one hold by a condition whose addresses name a step at most. stats returns what the hold came to for a
+// step, "" for whole iterations. As everywhere, something has to have succeeded, nothing may have been dropped, and
+// nothing may have failed unless the condition takes a stand on failures. What is not true for want of data has failed;
+// what the generator's own lateness decides is inconclusive. The reason has the figures in either case.
+func JudgeHold(while *expression.Assertion, stats func(step string) *record.Stats) (result.Outcome, string) {
+	addresses := while.Addresses()
+	judge := func(v view) expression.Judgement {
+		return while.Judge(func(i int) (float64, bool) {
+			return metric.Value(v(stats(addresses[i].Step)), metricOf(addresses[i].Metric))
+		})
+	}
+	measured, without := judge(asMeasured), judge(withoutLag)
+	whole := stats("")
+	if missed := float64(whole.DroppedByLag) / float64(max(1, whole.Due())); missed > tolerated {
+		return result.Inconclusive, tooLate(whole)
+	}
+	if (measured.Truth == expression.True) != (without.Truth == expression.True) {
+		return result.Inconclusive, latenessDecides(without)
+	}
+	if measured.Truth != expression.True {
+		return result.Failed, strings.Join(measured.Why, "; ")
+	}
+	switch failed := float64(whole.Failed) / float64(max(1, whole.Count())); {
+	case whole.OK == 0:
+		return result.Failed, "nothing succeeded"
+	case whole.Dropped > whole.DroppedByLag:
+		return result.Failed, fmt.Sprintf("%d of %d arrivals were dropped: all that may be in flight were", whole.Dropped-whole.DroppedByLag, whole.Due())
+	case failed > 0 && !slices.ContainsFunc(addresses, readsFailures):
+		return result.Failed, fmt.Sprintf("%d of %d iterations failed, %s", whole.Failed, whole.Count(), quantity.Value{F: failed, Dim: quantity.Share})
+	}
+	return result.Passed, strings.Join(measured.Values, ", ")
+}
