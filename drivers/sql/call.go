@@ -81,7 +81,10 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 				var flaws []flaw
 				c.fixed, flaws = c.bindings.compile(sql)
 				for _, f := range flaws {
-					path := append(f.path, field)[:max(1, len(f.path))]
+					path := f.path
+					if len(path) == 0 {
+						path = []string{field}
+					}
 					errs = append(errs, op.Errorf(path[0], "%s", f.message).At(path[1:]...).WithHint("%s", f.hint))
 				}
 			}
