@@ -172,6 +172,6 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 
 // unavailable are keys that plans of a later version have.
 var unavailable = []string{
-	"after", "against", "abort", "background", "before", "capacity", "capture", "data", "environments", "include", "matrix",
+	"after", "against", "abort", "background", "before", "capacity", "capture", "data", "environments", "grpc", "include", "matrix",
 	"mix", "on_failure", "secrets", "steps", "strict_samples", "tags", "when", "while", "window",
 }

@@ -220,7 +220,7 @@ func (b *binder) driverOf(s *section, at *node, outer defaults, what string, qui
 		w = &writtenStep{driver: p.key.text, key: p.key, expect: s.node("expect")}
 		w.n = b.stepNode(w, p.value, outer.n.value(p.key.text))
 	}
-	if !found && !quiet && !s.n.torn {
+	if !found && !quiet && !s.n.torn && !s.mayBeStep(b) {
 		b.on(at, "write one of "+strings.Join(b.format.names, ", ")+" below it", "%s needs a step", what)
 	}
 	if w == nil || w.n == nil {
@@ -230,6 +230,14 @@ func (b *binder) driverOf(s *section, at *node, outer defaults, what string, qui
 		return nil
 	}
 	return w
+}
+
+// mayBeStep tells whether an unknown key of a section may have been meant as its step.
+func (s *section) mayBeStep(b *binder) bool {
+	return slices.ContainsFunc(s.unknown, func(key string) bool {
+		near := diag.Suggest(key, keysOf(b.format.scenario))
+		return near == "" || near == "by_target" || slices.Contains(b.format.names, near)
+	})
 }
 
 // stepNode is the mapping of a step's fields: a string fills the main one, and the defaults are laid under it.
@@ -281,7 +289,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 
 	before := b.source.faults
 	scope := b.stepScope(t, w.key)
-	values := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
+	values, faulty := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
 	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
 	if len(u.lab) > 0 {
 		op.Roots = b.opt.Roots
@@ -292,15 +300,16 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 			op.Reads[name] = true
 		}
 	}
-	if b.source.faults > before || u.tainted {
+	if u.tainted {
 		return a, u
 	}
 	call, err := driver.Prepare(op)
 	if err != nil {
-		b.prepared(w.n, w.key, err)
-		return a, u
+		b.prepared(w.n, w.key, faulty, err)
 	}
-	a.Call = call
+	if b.source.faults == before {
+		a.Call = call
+	}
 	return a, u
 }
 

@@ -20,6 +20,8 @@ type section struct {
 	n      *node // the mapping, its keys indented as they were meant
 	title  *node // where to say what is missing: the key the section stands behind
 	values map[string]bound
+	// unknown are the keys that no field has.
+	unknown []string
 }
 
 // bound is the decoded value of one key.
@@ -65,6 +67,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		if f == nil {
 			b.unknownKey(p.key, fields)
 			meant[diag.Suggest(p.key.text, keysOf(fields))] = true
+			s.unknown = append(s.unknown, p.key.text)
 			continue
 		}
 		if p.value.shape == empty {

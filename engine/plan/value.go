@@ -16,16 +16,17 @@ type stepScope struct {
 	url func() (string, bool)
 }
 
-// fields decodes the mapping of a step or of a group of it.
-func (b *binder) fields(n *node, table []Field, scope *stepScope) map[string]drivers.Value {
-	out := map[string]drivers.Value{}
-	for _, e := range b.group(n, table, scope) {
-		out[e.Key] = e.Value
+// fields decodes the mapping of a step. faulty has the keys that have findings.
+func (b *binder) fields(n *node, table []Field, scope *stepScope) (values map[string]drivers.Value, faulty map[string]bool) {
+	values, faulty = map[string]drivers.Value{}, map[string]bool{}
+	for _, e := range b.group(n, table, scope, faulty) {
+		values[e.Key] = e.Value
 	}
-	return out
+	return values, faulty
 }
 
-func (b *binder) group(n *node, table []Field, scope *stepScope) []drivers.Entry {
+// group decodes a mapping of fields.
+func (b *binder) group(n *node, table []Field, scope *stepScope, faulty map[string]bool) []drivers.Entry {
 	if n.shape != mapping {
 		b.wrongShape(n, "a mapping")
 		return nil
@@ -33,11 +34,10 @@ func (b *binder) group(n *node, table []Field, scope *stepScope) []drivers.Entry
 	n = b.indented(n, table)
 	var out []drivers.Entry
 	for _, p := range n.pairs {
-		if b.strayKey(n, p) {
-			continue
-		}
+		before := b.source.faults
 		f := find(table, p.key.text)
 		switch {
+		case b.strayKey(n, p):
 		case f == nil:
 			b.unknownField(p.key, table)
 		case p.value.shape == empty:
@@ -46,6 +46,9 @@ func (b *binder) group(n *node, table []Field, scope *stepScope) []drivers.Entry
 			if v, ok := b.value(p.value, f, scope); ok {
 				out = append(out, drivers.Entry{Key: f.Key, Value: v})
 			}
+		}
+		if b.source.faults > before {
+			faulty[p.key.text] = true
 		}
 	}
 	return out
@@ -86,7 +89,7 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 		v, ok = b.tree(n, scope.Scope)
 	case drivers.Group:
 		v.IsMap, ok = true, true
-		v.Map = b.group(n, f.Keys, scope)
+		v.Map = b.group(n, f.Keys, scope, map[string]bool{})
 	case drivers.TextOrBool:
 		if n.isPlain() && (n.text == "true" || n.text == "false") {
 			v.Kind, v.Bool, ok = drivers.Bool, n.text == "true", true
@@ -288,8 +291,9 @@ func (t based) Segments() []drivers.Template {
 	return append([]drivers.Template{drivers.Constant(t.base)}, drivers.Segments(t.Template)...)
 }
 
-// prepared notes what a driver says of a step, each at the place of its field.
-func (b *binder) prepared(n, title *node, err error) {
+// prepared notes what a driver says of a step, each at the place of its field. Where some fields are faulty, what it says
+// of them or of missing ones may only follow from that, and is left out.
+func (b *binder) prepared(n, title *node, faulty map[string]bool, err error) {
 	var all drivers.FieldErrors
 	switch e := err.(type) {
 	case drivers.FieldErrors:
@@ -297,10 +301,15 @@ func (b *binder) prepared(n, title *node, err error) {
 	case *drivers.FieldError:
 		all = drivers.FieldErrors{e}
 	default:
-		b.on(title, "", "%s", err)
+		if len(faulty) == 0 {
+			b.on(title, "", "%s", err)
+		}
 		return
 	}
 	for _, e := range all {
+		if len(faulty) > 0 && (len(e.Path) == 0 || faulty[e.Path[0]] || n.value(e.Path[0]) == nil) {
+			continue
+		}
 		at, key := n, title
 		for _, step := range e.Path {
 			next, k := child(at, step)
