@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"strings"
 	"sync"
@@ -41,9 +40,6 @@ type turn struct {
 	next  *turn
 	got   bool
 }
-
-// unlimited is the number of streams where the server sets no limit.
-const unlimited = math.MaxUint32
 
 // errSpent is what the library gets when it wants to dial again. The text is what tells it from errors of servers,
 // which the library passes on as text, too.

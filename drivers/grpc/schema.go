@@ -259,7 +259,7 @@ func descriptorSet(op *drivers.Op) (*schema, drivers.FieldErrors) {
 func plainProto(err error) string {
 	s := err.Error()
 	if rest, ok := strings.CutPrefix(s, "proto:"); ok {
-		s = strings.TrimLeft(rest, "  ")
+		s = strings.TrimLeft(rest, " \u00a0")
 	}
 	return s
 }
