@@ -130,7 +130,7 @@ func comparisons(run *result.Run, targets []Target) []Comparison {
 
 func row(c *result.CellResult, h headline, cells []*result.CellResult) Row {
 	r := Row{
-		Phase: c.Phase, Label: label(c) + ", " + h.name,
+		Phase: c.Phase, Label: Label(c) + ", " + h.name,
 		Cells: make([]Cell, len(cells)), Differences: make([]Difference, len(cells)),
 	}
 	sides := make([]compare.Side, len(cells))
@@ -157,8 +157,8 @@ func row(c *result.CellResult, h headline, cells []*result.CellResult) Row {
 	return r
 }
 
-// label is a phase and its load: "parallel (50 users, 50 iterations, 10 rounds)".
-func label(c *result.CellResult) string {
+// Label is a phase and its load: "parallel (50 users, 50 iterations, 10 rounds)".
+func Label(c *result.CellResult) string {
 	var load []string
 	if c.Shape != "" {
 		load = append(load, Clean(c.Shape))

@@ -47,3 +47,19 @@ func Shorten(s string, n int) string {
 	}
 	return s
 }
+
+// Lines makes text of several lines fit for a report: each is Clean but for the blanks before it, and tabs stay.
+func Lines(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		line = strings.TrimRight(line, " \t\r")
+		inner := strings.TrimLeft(line, " \t")
+		parts := strings.Split(inner, "\t")
+		for k := range parts {
+			blanks := len(parts[k]) - len(strings.TrimLeft(parts[k], " "))
+			parts[k] = parts[k][:blanks] + Clean(parts[k])
+		}
+		lines[i] = line[:len(line)-len(inner)] + strings.Join(parts, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
