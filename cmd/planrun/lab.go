@@ -28,7 +28,7 @@ type labStartCommand struct {
 }
 
 func (c *labStartCommand) run(p *program) (int, error) {
-	ctx, stop, release := p.interrupts()
+	ctx, stop, release := p.interrupts("stopping the lab")
 	defer release()
 	_, l, code, err := p.openLab(ctx, c.Plan)
 	if l == nil {
@@ -56,7 +56,7 @@ type labCalibrateCommand struct {
 }
 
 func (c *labCalibrateCommand) run(p *program) (int, error) {
-	ctx, _, release := p.interrupts()
+	ctx, _, release := p.interrupts("stopping the lab")
 	defer release()
 	spec, l, code, err := p.openLab(ctx, c.Plan)
 	if l == nil {

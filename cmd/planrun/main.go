@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -36,7 +37,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		panic(err) // the command line's own description is wrong
 	}
 	if len(args) == 0 {
-		args = []string{"--help"}
+		// A pipeline whose list of plans came out empty must not pass.
+		p.message("expected a plan or a command; planrun --help shows them")
+		return verdict.ExitUsage
 	}
 	kctx, err := parser.Parse(args)
 	if exit >= 0 {
@@ -124,8 +127,13 @@ func explainUsage(err error) string {
 	return err.Error() + "; planrun --help shows the commands and flags"
 }
 
-// interrupts turns signals into the two ways of stopping: the first closes stop, the second leaves at once.
-func (p *program) interrupts() (ctx context.Context, stop chan struct{}, release func()) {
+// echo is how long after a signal another one counts as the same: programs such as timeout send it to the process and
+// then to its whole group.
+const echo = 300 * time.Millisecond
+
+// interrupts turns signals into the two ways of stopping: the first says what follows and closes stop, the second leaves at
+// once.
+func (p *program) interrupts(says string) (ctx context.Context, stop chan struct{}, release func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop = make(chan struct{})
 	signals := make(chan os.Signal, 2)
@@ -137,13 +145,20 @@ func (p *program) interrupts() (ctx context.Context, stop chan struct{}, release
 		case <-done:
 			return
 		}
-		p.message("interrupted: waiting for what is in flight; a second interrupt leaves at once")
+		first := time.Now()
+		p.message("interrupted: %s", says)
 		close(stop)
-		select {
-		case <-signals:
-			p.message("interrupted again: left at once; what was written so far is in the results file")
-			os.Exit(verdict.ExitInterrupted)
-		case <-done:
+		for {
+			select {
+			case <-signals:
+				if time.Since(first) < echo {
+					continue
+				}
+				p.message("interrupted again: left at once")
+				os.Exit(verdict.ExitInterrupted)
+			case <-done:
+				return
+			}
 		}
 	}()
 	return ctx, stop, func() {

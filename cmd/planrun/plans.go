@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -41,6 +43,11 @@ func (p *program) load(files []string, opt plan.Options) ([]*plan.Plan, bool) {
 	good := true
 	for _, file := range files {
 		pl, findings := plan.Load(file, opt)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && len(findings) > 0 {
+			if near := diag.Suggest(file, commandNames); near != "" {
+				findings[0].Hint = "did you mean the command " + near + "?"
+			}
+		}
 		p.findings(findings)
 		if findings.HasErrors() {
 			good = false

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/planrun/planrun/engine"
 	"github.com/planrun/planrun/engine/result"
@@ -28,8 +30,11 @@ func (c *reportCommand) run(p *program) (int, error) {
 // openResults reads a results file. One that was cut off is read as far as it goes, and that is said.
 func openResults(p *program, path string) (*result.Run, error) {
 	run, err := result.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: the file does not exist", path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	if run.Cut != nil {
 		p.message("%s: %s", path, run.Cut)

@@ -36,7 +36,7 @@ func (c *runCommand) run(p *program) (int, error) {
 	if !good {
 		return verdict.ExitUsage, nil
 	}
-	ctx, stop, release := p.interrupts()
+	ctx, stop, release := p.interrupts("waiting for what is in flight, then writing what was measured; a second interrupt leaves at once")
 	defer release()
 	exit := verdict.ExitPassed
 	for _, pl := range plans {

@@ -33,6 +33,7 @@ func TestInterruptWritesWhatWasMeasured(t *testing.T) {
 		}
 		p.measuring(t)
 		p.Process.Signal(sig)
+		p.Process.Signal(sig) // as timeout does: the same interrupt, to the process and to its group
 		if code := exitOf(t, p.Wait()); code != 130 {
 			t.Errorf("%v: exit %d, want 130\n%s", sig, code, p.stderr.String())
 		}
