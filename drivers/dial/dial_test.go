@@ -190,7 +190,7 @@ func TestSilentAddress(t *testing.T) {
 	_, port := drivertest.Split(t, hole)
 	listen(t, "tcp", "127.0.0.2:"+port)
 	d, _ := dialer(t, "half.test", hole, "127.0.0.1", "127.0.0.2")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	for i := range 2 {
 		var timing drivers.Timing

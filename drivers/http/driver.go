@@ -68,6 +68,9 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 			split.Values = split.With("url", rest)
 		}
 	}
+	if method == "CONNECT" {
+		return nil, drivers.FieldErrors{op.Errorf(at, "CONNECT is for proxies").WithHint("use proxy")}
+	}
 	r, errs := wire.Parse(&split, at, method)
 	body, bodyErrs := payload(op)
 	errs = append(errs, bodyErrs...)
@@ -113,15 +116,16 @@ func target(op *drivers.Op) (at, method string, err *drivers.FieldError) {
 		if e, ok := errors.AsType[*drivers.FieldError](ferr); ok {
 			return "", "", e
 		}
-		if m == "" || strings.ContainsFunc(m, func(r rune) bool { return !('A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || r == '-') }) {
+		if !isMethod(m) {
 			return "", "", op.Errorf("method", "%q is no method", m)
 		}
 		method = strings.ToUpper(m)
 	}
-	if method == "CONNECT" {
-		return "", "", op.Errorf("method", "CONNECT is for proxies").WithHint("use proxy")
-	}
 	return at, method, nil
+}
+
+func isMethod(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !('A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || r == '-') })
 }
 
 // splitMethod takes the method off the front of a URL, as in "POST https://...".
@@ -139,9 +143,10 @@ func splitMethod(t drivers.Template) (method string, rest drivers.Template, ok b
 		return "", nil, false
 	}
 	word, after, found := strings.Cut(strings.TrimLeft(text, " "), " ")
-	if !found || word == "" || strings.ContainsFunc(word, func(r rune) bool { return r < 'A' || r > 'Z' }) {
+	if !found || word == "" || !isMethod(word) {
 		return "", nil, false
 	}
+	word = strings.ToUpper(word)
 	segments = slices.Clone(segments)
 	segments[0] = drivers.Constant(strings.TrimLeft(after, " "))
 	if len(segments) == 1 {

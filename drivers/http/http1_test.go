@@ -68,6 +68,7 @@ func TestRequests(t *testing.T) {
 			{"get", drivertest.Fields{"get": base}, "GET / HOST\nUser-Agent: planrun\n\n"},
 			{"method in front", drivertest.Fields{"url": "DELETE " + base + "/a"}, "DELETE /a HOST\nUser-Agent: planrun\n\n"},
 			{"method in front of a template", drivertest.Fields{"url": drivertest.Mix{"PUT " + base + "/a/", dynamic(7)}}, "PUT /a/7 HOST\nContent-Length: 0\nUser-Agent: planrun\n\n"},
+			{"method in small letters", drivertest.Fields{"url": "delete " + base + "/a"}, "DELETE /a HOST\nUser-Agent: planrun\n\n"},
 			{"method of its own", drivertest.Fields{"url": base, "method": "PURGE"}, "PURGE / HOST\nUser-Agent: planrun\n\n"},
 			{"query", drivertest.Fields{"get": base + "/s?a=1", "query": drivertest.Fields{"b": "x y&z", "ü": dynamic(nasty)}},
 				"GET /s?a=1&b=x%20y%26z&%C3%BC=o%27neill%2C%20%22x%22%20%7B%22a%22%3A%201%7D%20%26%20%C3%BC%3D%3F%23%0A HOST\nUser-Agent: planrun\n\n"},
@@ -504,11 +505,10 @@ func TestRedirects(t *testing.T) {
 	for version, p := range both {
 		t.Run(version, func(t *testing.T) {
 			other := serve(t, p, echo)
-			var s *server
-			s = serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+			s := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
 				if n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/loop/")); err == nil {
-					http.Redirect(w, r, fmt.Sprintf("/loop/%d", n+1), 302)
+					http.Redirect(w, r, fmt.Sprintf("/loop/%d", n+1), http.StatusFound)
 					return
 				}
 				code, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/to/"))
@@ -516,9 +516,9 @@ func TestRedirects(t *testing.T) {
 				case err == nil:
 					http.Redirect(w, r, "../echo?from="+r.URL.Path, code)
 				case r.URL.Path == "/away":
-					http.Redirect(w, r, "http://"+other.addr()+"/there", 307)
+					http.Redirect(w, r, "http://"+other.addr()+"/there", http.StatusTemporaryRedirect)
 				case r.URL.Path == "/file":
-					http.Redirect(w, r, "file:///etc/passwd", 302)
+					http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
 				default:
 					r.RequestURI = r.URL.RequestURI()
 					io.WriteString(w, r.Method+" "+r.RequestURI)
@@ -582,7 +582,7 @@ func TestCookies(t *testing.T) {
 				case "/set":
 					http.SetCookie(w, &http.Cookie{Name: "id", Value: r.FormValue("id"), Path: "/"})
 					http.SetCookie(w, &http.Cookie{Name: "elsewhere", Value: "1", Path: "/other"})
-					http.Redirect(w, r, "/show", 303)
+					http.Redirect(w, r, "/show", http.StatusSeeOther)
 				default:
 					io.WriteString(w, r.Header.Get("Cookie"))
 				}

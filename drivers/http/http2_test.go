@@ -22,9 +22,11 @@ func fields2(addr, path string) drivertest.Fields {
 
 // withStreams starts a server that takes n streams a connection.
 func withStreams(t testing.TB, n int, handler http.HandlerFunc) *server {
-	return serve(t, plain2, handler, func(s *httptest.Server) {
-		s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: n}
-	})
+	return serve(t, plain2, handler, limitStreams(n))
+}
+
+func limitStreams(n int) func(*httptest.Server) {
+	return func(s *httptest.Server) { s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: n} }
 }
 
 // A server that says GOAWAY after some requests costs connections, not calls.

@@ -24,7 +24,7 @@ func TestFaults(t *testing.T) {
 		{drivertest.Fields{"url": "GET http://a/", "method": "PUT"}, "method: the URL has a method in front already: GET"},
 		{drivertest.Fields{"url": "http://a/", "method": "GET /"}, `method: "GET /" is no method`},
 		{drivertest.Fields{"url": "http://a/", "method": dynamic}, "method: method must be known before the load: it can't depend on the iteration or the user"},
-		{drivertest.Fields{"url": "http://a/", "method": "connect"}, "method: CONNECT is for proxies: use proxy"},
+		{drivertest.Fields{"url": "http://a/", "method": "connect"}, "url: CONNECT is for proxies: use proxy"},
 		{drivertest.Fields{"get": "example.test/x"}, "get: a URL begins with http:// or https://: write https://example.test/x"},
 		{drivertest.Fields{"get": "ftp://a/"}, "get: a URL begins with http:// or https://, not with ftp://"},
 		{drivertest.Fields{"get": "/cart"}, "get: a path needs an address in front of it: write the whole URL, or give the target a url"},

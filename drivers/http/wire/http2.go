@@ -170,8 +170,6 @@ func (s *Session) failedStream(ctx context.Context, doing string, err error) err
 	case strings.Contains(text, "client connection lost"), strings.Contains(text, "client conn is closed"),
 		strings.Contains(text, "force closed"), strings.Contains(text, "not be established"), strings.Contains(text, "not usable"):
 		return drivers.Fail(drivers.Reset, fmt.Errorf("%s: the connection was lost", doing))
-	case strings.Contains(text, "looked like an HTTP/1.1 header"):
-		return drivers.Fail(drivers.Protocol, fmt.Errorf("HTTP/2 was asked for, but the server speaks HTTP/1.1"))
 	}
 	switch kind := dial.Classify(err); kind {
 	case drivers.Reset:

@@ -348,6 +348,8 @@ type frames struct {
 
 const goAway = 7 // the type of the frame
 
+var errNotHTTP2 = drivers.Fail(drivers.Protocol, errors.New("HTTP/2 was asked for, but the server speaks HTTP/1.1"))
+
 // Read implements net.Conn. That there is another read tells that what came before has been dealt with.
 func (f *frames) Read(p []byte) (int, error) {
 	if f.arrived && !f.ready.Load() {
@@ -380,6 +382,10 @@ func (f *frames) scan(p []byte) {
 			p = p[n:]
 			if f.have < len(f.header) {
 				return
+			}
+			if string(f.header[:len(greeting)]) == greeting {
+				err := errNotHTTP2
+				f.ended.CompareAndSwap(nil, &err)
 			}
 			f.skip = int(binary.BigEndian.Uint32(f.header[:4]) >> 8)
 			if f.header[3] == goAway && !f.leaving.Load() {
