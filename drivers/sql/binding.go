@@ -52,8 +52,8 @@ func (b *bindings) compile(text string) (statement, []flaw) {
 	numbers := map[string]int{} // the number of a name, where placeholders are numbered
 	unknown := map[string]bool{}
 	highest, questions, foreign := 0, 0, ""
-	var first, last string
-	declares := false
+	var first, last string // words
+	declares, starts := false, true
 
 	scan := scanner{dialect: b.dialect, rest: text}
 	for t, ok := scan.next(); ok; t, ok = scan.next() {
@@ -90,17 +90,12 @@ func (b *bindings) compile(text string) (statement, []flaw) {
 			if first == "" {
 				first = upper
 			}
-			last = upper
-			switch upper {
-			case "BEGIN", "SAVEPOINT":
-				s.opens = true
-			case "AUTOCOMMIT", "IMPLICIT_TRANSACTIONS":
-				s.manual = true
-			case "TRANSACTION", "TRAN", "WORK":
-				s.opens = s.opens || first == "START"
-			case "DECLARE":
-				declares = true
-			}
+			s.opens = s.opens || b.dialect.opens(upper, last, starts)
+			s.manual = s.manual || upper == "AUTOCOMMIT" || upper == "IMPLICIT_TRANSACTIONS"
+			declares = declares || upper == "DECLARE"
+			last, starts = upper, false
+		case other:
+			starts = starts || t.text == ";"
 		}
 		out.WriteString(t.text)
 	}
@@ -142,6 +137,20 @@ func (b *bindings) compile(text string) (statement, []flaw) {
 		}
 	}
 	return s, flaws
+}
+
+// opens tells whether a word in capitals begins a transaction. last is the word before it; starts says that it is the
+// first of a statement. BEGIN alone may also begin a block, in procedures and in all of T-SQL.
+func (d dialect) opens(word, last string, starts bool) bool {
+	switch word {
+	case "TRAN", "TRANSACTION":
+		return last == "START" || d == sqlserver && (last == "BEGIN" || last == "DISTRIBUTED")
+	case "BEGIN":
+		return starts && d != sqlserver
+	case "SAVEPOINT":
+		return starts && d == sqlite
+	}
+	return false
 }
 
 // place returns the database's own placeholder for binding i.

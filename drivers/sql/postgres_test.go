@@ -200,6 +200,15 @@ func TestPostgresTerminated(t *testing.T) {
 	if r := must(t, b, session, pid); !r.Opened {
 		t.Error("the next call did not open a connection")
 	}
+	// One that ends inside a transaction is not: the next statement belongs into it.
+	must(t, b, session, prepare(t, drivertest.Fields{"dsn": s.PostgresURL(), "exec": "BEGIN"}))
+	third := rows(t, b, session, pid)[0]["pid"]
+	a.exec(fmt.Sprintf("SELECT pg_terminate_backend(%d)", third))
+	eventually(t, "the session is gone", func() bool {
+		return a.count(fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE pid = %d", third)) == 0
+	})
+	fails(t, b, session, pid, long, drivers.Reset, "inside a transaction")
+	must(t, b, session, pid)
 	// What the server says unasked is no reason to give a connection up.
 	a.exec("ALTER SYSTEM SET DateStyle = 'ISO, DMY'")
 	a.exec("SELECT pg_reload_conf()")
@@ -258,8 +267,11 @@ func TestPostgresSilence(t *testing.T) {
 	s := postgresServer(t)
 	relay := drivertest.NewRelay(t, s.Addr)
 	b, session := open(t, drivertest.Fields{"dsn": postgresDSN(s, relay.Addr()), "query": "SELECT repeat('x', 1000) FROM generate_series(1, 10000)"})
-	const timeout = 300 * time.Millisecond
 	for _, after := range []int64{0, 5, 100, 1_000_000} {
+		timeout := 300 * time.Millisecond
+		if after == 1_000_000 {
+			timeout = 2 * time.Second // for the login and some of the answer
+		}
 		relay.FreezeAfter(after)
 		r := b.Fails(t.Context(), session, timeout, drivers.Timeout)
 		if r.Service > timeout+10*time.Second {
@@ -280,7 +292,7 @@ func TestPostgresTimeouts(t *testing.T) {
 	s := postgresServer(t)
 	relay := drivertest.NewRelay(t, s.Addr)
 	relay.FreezeAfter(0)
-	b, session := open(t, drivertest.Fields{"dsn": postgresDSN(s, relay.Addr()), "query": "SELECT pg_sleep(0.5)", "connect_timeout": 200 * time.Millisecond})
+	b, session := open(t, drivertest.Fields{"dsn": postgresDSN(s, relay.Addr()), "query": "SELECT pg_sleep(0.5)", "connect_timeout": 2 * time.Second})
 	if r := b.Fails(t.Context(), session, long, drivers.Timeout); r.Service > long/2 || !strings.Contains(r.Err.Error(), "login") {
 		t.Errorf("connect_timeout: %v after %v", r.Err, r.Service)
 	}

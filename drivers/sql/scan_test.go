@@ -81,23 +81,32 @@ func own(d dialect, s string) string {
 
 func TestTransactionsAreRecognized(t *testing.T) {
 	for _, c := range []struct {
+		dialect             dialect
 		text                string
 		opens, ends, manual bool
 	}{
-		{text: "SELECT 'begin' -- begin"},
-		{text: "BEGIN", opens: true},
-		{text: "  begin transaction", opens: true},
-		{text: "/* x */ START TRANSACTION READ ONLY", opens: true},
-		{text: "COMMIT", ends: true},
-		{text: "ROLLBACK", ends: true},
-		{text: "COMMIT AND CHAIN"},
-		{text: "SELECT 1; BEGIN; SELECT 2", opens: true},
-		{text: "SET autocommit=0", manual: true},
-		{text: "SELECT start FROM work"},
+		{dialect: mysql, text: "SELECT 'begin' -- begin"},
+		{dialect: mysql, text: "BEGIN", opens: true},
+		{dialect: sqlite, text: "  begin transaction", opens: true},
+		{dialect: mysql, text: "/* x */ START TRANSACTION READ ONLY", opens: true},
+		{dialect: mysql, text: "COMMIT", ends: true},
+		{dialect: mysql, text: "ROLLBACK", ends: true},
+		{dialect: mysql, text: "COMMIT AND CHAIN"},
+		{dialect: mysql, text: "SELECT 1; BEGIN; SELECT 2", opens: true},
+		{dialect: mysql, text: "CREATE PROCEDURE p() BEGIN SELECT 1; END"},
+		{dialect: mysql, text: "SET autocommit=0", manual: true},
+		{dialect: mysql, text: "SELECT start FROM work"},
+		{dialect: sqlite, text: "SAVEPOINT a", opens: true},
+		{dialect: sqlite, text: "END", ends: true},
+		{dialect: sqlserver, text: "BEGIN TRAN", opens: true},
+		{dialect: sqlserver, text: "begin distributed transaction", opens: true},
+		{dialect: sqlserver, text: "IF 1 = 1 BEGIN SELECT 1 END"},
+		{dialect: sqlserver, text: "SET IMPLICIT_TRANSACTIONS ON", manual: true},
+		{dialect: sqlserver, text: "COMMIT TRANSACTION", ends: true},
 	} {
-		got, _ := (&bindings{dialect: mysql}).compile(c.text)
+		got, _ := (&bindings{dialect: c.dialect}).compile(c.text)
 		if got.opens != c.opens || got.ends != c.ends || got.manual != c.manual {
-			t.Errorf("%s: opens %v, ends %v, manual %v", c.text, got.opens, got.ends, got.manual)
+			t.Errorf("%v: %s: opens %v, ends %v, manual %v", c.dialect, c.text, got.opens, got.ends, got.manual)
 		}
 	}
 }

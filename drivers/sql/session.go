@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -55,7 +56,12 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 		}()
 	}
 	if slot.conn != nil && !slot.conn.limit(in.Deadline) {
+		inside := slot.conn.inTransaction()
 		slot.abandon(false)
+		if inside {
+			// Over another connection the statement would stand outside the transaction that it belongs to.
+			return drivers.Fail(drivers.Reset, errors.New("the connection ended inside a transaction"))
+		}
 	}
 	if slot.conn == nil {
 		if slot.conn, err = s.client.open(ctx, in.Deadline, out); err != nil {
