@@ -227,36 +227,7 @@ func (r *run) stopped() bool {
 
 // emit writes a frame to the stream and shows it to whoever watches.
 func (r *run) emit(frame result.Frame) error {
-	var err error
-	switch f := frame.(type) {
-	case *result.Header:
-		err = r.results.Header(f)
-	case *result.Cell:
-		_, err = r.results.Cell(f)
-	case *result.Round:
-		err = r.results.Round(f)
-	case *result.RoundEnd:
-		err = r.results.RoundEnd(f)
-	case *result.Trial:
-		err = r.results.Trial(f)
-	case *result.TrialEnd:
-		err = r.results.TrialEnd(f)
-	case *result.Capacity:
-		err = r.results.Capacity(f)
-	case *result.Block:
-		err = r.results.Block(f)
-	case *result.Interval:
-		err = r.results.Interval(f)
-	case *result.Summary:
-		err = r.results.Summary(f)
-	case *result.Example:
-		err = r.results.Example(f)
-	case *result.Verdict:
-		err = r.results.Verdict(f)
-	case *result.End:
-		err = r.results.End(f)
-	}
-	if err != nil {
+	if err := r.results.Frame(frame); err != nil {
 		return fmt.Errorf("can't write the results: %w", err)
 	}
 	if r.Watch != nil {

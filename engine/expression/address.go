@@ -127,10 +127,15 @@ func (a *Address) String() string {
 		b.WriteString("ramp.")
 	}
 	plain := a.Metric
-	plain.Diff, plain.Bound = "", ""
+	plain.Diff, plain.Bound, plain.Previous = "", "", false
 	s := b.String() + plain.String()
-	if a.Metric.Diff != "" {
+	switch {
+	case a.Metric.Diff != "" && a.Metric.Previous:
+		s = a.Metric.Diff + "(" + s + ", previous)"
+	case a.Metric.Diff != "":
 		s = a.Metric.Diff + "(" + s + ")"
+	case a.Metric.Previous:
+		s = "previous." + s
 	}
 	if a.Metric.Bound != "" {
 		s += "." + a.Metric.Bound
@@ -162,8 +167,13 @@ func (m Metric) String() string {
 	if m.Group != "" {
 		s = m.Group + "." + s
 	}
-	if m.Diff != "" {
+	switch {
+	case m.Diff != "" && m.Previous:
+		s = m.Diff + "(" + s + ", previous)"
+	case m.Diff != "":
 		s = m.Diff + "(" + s + ")"
+	case m.Previous:
+		s = "previous." + s
 	}
 	if m.Bound != "" {
 		s += "." + m.Bound
@@ -189,11 +199,12 @@ func (c *checker) difference(a *Address, d part, rest []part) *Address {
 	switch len(d.args) {
 	case 1:
 	case 2:
-		if p := c.parts(d.args[1]); len(p) == 1 && p[0].name == "previous" {
-			c.fail(c.span(d.args[1]), "previous is not available yet", "")
+		p := c.parts(d.args[1])
+		if len(p) != 1 || p[0].name != "previous" || p[0].call {
+			c.fail(c.span(d.args[1]), d.name+" compares with the reference target, or with previous", "write "+d.name+"("+c.text(d.args[0])+", previous)")
 			return nil
 		}
-		fallthrough
+		a.Metric.Previous = true
 	default:
 		c.fail(d.at, d.name+" takes one metric", "write "+functions[d.name])
 		return nil
@@ -205,6 +216,9 @@ func (c *checker) difference(a *Address, d part, rest []part) *Address {
 		return nil
 	case path[0].call && (path[0].name == "delta" || path[0].name == "change"):
 		c.fail(path[0].at, d.name+" takes a metric, not a difference", "")
+		return nil
+	case path[0].name == "previous" && !path[0].call:
+		c.fail(path[0].at, "previous is what is compared with", "write "+d.name+"("+c.textOf(span{path[1%len(path)].at.from, c.span(d.args[0]).to})+", previous)")
 		return nil
 	}
 	if !c.resolve(a, path) {
@@ -265,9 +279,14 @@ func (c *checker) resolve(a *Address, path []part) bool {
 			if last {
 				fail(p, "a metric is missing behind ramp", "write "+c.textOf(span{path[0].at.from, p.at.to})+".p50")
 			}
-		case p.name == "previous" && i == 0:
-			fail(p, "previous is not available yet", "")
-			return false
+		case p.name == "previous" && !p.call:
+			switch {
+			case i > 0:
+				fail(p, "previous stands in front of the address", "write previous."+c.textOf(span{path[0].at.from, path[i-1].at.to}))
+			case last:
+				fail(p, "a metric is missing behind previous", "write previous.p50")
+			}
+			a.Metric.Previous = true
 		case isGroup(p.name) && !p.call && !(last && metric):
 			if a.Metric.Group != "" {
 				fail(p, a.Metric.Group+" and "+p.name+" can't be combined", "")

@@ -76,6 +76,11 @@ func (a *Assertion) String() string { return a.source.textOf(span{0, len(a.sourc
 // Addresses are the metrics that the assertion reads, in order of appearance. Their indexes are those of Judge.
 func (a *Assertion) Addresses() []*Address { return a.addresses }
 
+// ReadsPrevious tells whether the assertion reads the results of an earlier run.
+func (a *Assertion) ReadsPrevious() bool {
+	return slices.ContainsFunc(a.addresses, func(x *Address) bool { return x.Metric.Previous })
+}
+
 // Reads tells whether the assertion reads one of the metrics, of whatever group and cell.
 func (a *Assertion) Reads(metrics ...string) bool {
 	for _, address := range a.addresses {

@@ -106,6 +106,11 @@ func TestAssertions(t *testing.T) {
 			for _, w := range j.Why {
 				fmt.Fprintf(&b, "  why %s\n", w)
 			}
+			if j.Truth != True {
+				for _, line := range j.Tree {
+					fmt.Fprintf(&b, "  | %s\n", line)
+				}
+			}
 		}
 		return b.String()
 	})

@@ -31,6 +31,13 @@ type Judgement struct {
 	Values []string
 	// Why has the comparisons that kept the assertion from being true, with their values.
 	Why []string
+	// Tree has a line for the assertion and for each part of it that has a value of its own, parts indented by two below
+	// what they are part of.
+	Tree []string
+	// Excess is by how much the value of the comparison behind Value and Limit is on the wrong side of the limit, as a
+	// fraction of it where it is not 0; negative on the right side. It orders judgements of one assertion by how bad they
+	// are, and is 0 without data.
+	Excess float64
 }
 
 // Judge evaluates the assertion. get returns the value of an address, in base units of its dimension, and whether there
@@ -66,11 +73,42 @@ func (a *Assertion) Judge(get func(i int) (float64, bool)) Judgement {
 			out.Why = append(out.Why, c.why)
 		}
 		if i == 0 || mattered && !decided {
-			out.Value, out.Limit = c.value, c.limit
+			out.Value, out.Limit, out.Excess = c.value, c.limit, c.excess
 			decided = decided || mattered
 		}
 	}
+	out.Tree = j.tree(nil, a.root, "")
 	return out
+}
+
+// tree appends the lines of a term that is not a constant as written.
+func (j *judge) tree(lines []string, t *term, indent string) []string {
+	text := j.assertion.source.textOf(t.at)
+	switch {
+	case t.truth && t.constant, t.constant && !t.root:
+		return lines
+	case t.truth:
+		scratch := &judge{assertion: j.assertion, values: j.values, known: j.known, needed: make([]bool, len(j.needed))}
+		truth := scratch.truth(t, true).String()
+		if truth == Unknown.String() {
+			truth = "no data"
+		}
+		lines = append(lines, indent+text+": "+truth)
+	default:
+		scratch := &judge{assertion: j.assertion, values: j.values, known: j.known, needed: make([]bool, len(j.needed))}
+		n := scratch.number(t)
+		value := n.describe(t.dim)
+		if n.zero {
+			value = "no data: it divides by zero"
+		}
+		lines = append(lines, indent+text+" = "+value)
+	}
+	for _, part := range []*term{t.left, t.right} {
+		if part != nil && t.op != opConstant {
+			lines = j.tree(lines, part, indent+"  ")
+		}
+	}
+	return lines
 }
 
 // judge is one evaluation.
@@ -87,6 +125,7 @@ type compared struct {
 	truth        Truth // as the assertion wants it: negated under a not
 	value, limit string
 	why          string
+	excess       float64
 }
 
 // truth evaluates a condition. want is false under an odd number of nots.
@@ -167,6 +206,12 @@ func (j *judge) compare(t *term, want bool) Truth {
 	if !t.right.constant || t.right.root {
 		c.why += separator + r.sentence(s.textOf(t.right.at), right)
 	}
+	if l.known && r.known {
+		c.excess = excess(t.op, l.f, r.f)
+		if !want {
+			c.excess = -c.excess
+		}
+	}
 	j.compared = append(j.compared, c)
 	return result
 }
@@ -233,6 +278,23 @@ func order(a, b float64) int {
 		return -1
 	}
 	return 1
+}
+
+// excess is how far a comparison is from holding.
+func excess(op operator, l, r float64) float64 {
+	by := l - r
+	switch op {
+	case opGreater, opGreaterEqual:
+		by = r - l
+	case opEqual:
+		by = math.Abs(l - r)
+	case opUnequal:
+		by = -math.Abs(l - r)
+	}
+	if r != 0 {
+		by /= math.Abs(r)
+	}
+	return by
 }
 
 func holds(op operator, order int) bool {

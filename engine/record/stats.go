@@ -176,19 +176,40 @@ func (s *Stats) WithoutLag() *Stats {
 	s.derive.Lock()
 	defer s.derive.Unlock()
 	if s.withoutLag == nil {
-		s.withoutLag = &Stats{
-			OK: s.OK, Failed: s.Failed, Dropped: s.Dropped - s.DroppedByLag,
-			Failures: s.Failures, Statuses: s.Statuses,
-			BytesIn: s.BytesIn, BytesOut: s.BytesOut, BytesInOK: s.BytesInOK, Opened: s.Opened,
-			Length: s.Length,
-			DNS:    s.DNS, Connect: s.Connect, TLS: s.TLS, Wait: s.Wait, TTFB: s.TTFB, Transfer: s.Transfer,
-			Lag:     s.Lag,
-			latency: s.latencyNoLag, failed: s.failedNoLag, service: s.service,
-			latencyNoLag: s.latencyNoLag, failedNoLag: s.failedNoLag,
-			spans: s.spans, budget: s.budget,
-		}
+		x := s.view()
+		x.Dropped, x.DroppedByLag = s.Dropped-s.DroppedByLag, 0
+		x.latency, x.failed = s.latencyNoLag, s.failedNoLag
+		s.withoutLag = x
 	}
 	return s.withoutLag
+}
+
+// view is a copy that shares everything with s.
+func (s *Stats) view() *Stats {
+	return &Stats{
+		OK: s.OK, Failed: s.Failed, Dropped: s.Dropped, DroppedByLag: s.DroppedByLag,
+		Failures: s.Failures, Statuses: s.Statuses,
+		BytesIn: s.BytesIn, BytesOut: s.BytesOut, BytesInOK: s.BytesInOK, Opened: s.Opened,
+		Length: s.Length,
+		DNS:    s.DNS, Connect: s.Connect, TLS: s.TLS, Wait: s.Wait, TTFB: s.TTFB, Transfer: s.Transfer,
+		Lag:     s.Lag,
+		latency: s.latency, failed: s.failed, service: s.service,
+		latencyNoLag: s.latencyNoLag, failedNoLag: s.failedNoLag,
+		spans: s.spans, budget: s.budget,
+	}
+}
+
+// WithoutFailures returns the same samples but for those that failed in one way. Their times stay in FailedLatency and
+// All, which don't know the kinds. The result shares memory with s and must only be read.
+func (s *Stats) WithoutFailures(kind drivers.Failure) *Stats {
+	n := s.Failures[kind]
+	if n == 0 {
+		return s
+	}
+	x := s.view()
+	x.Failed -= n
+	x.Failures[kind] = 0
+	return x
 }
 
 // Add adds one sample of a round.

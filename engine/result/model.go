@@ -30,6 +30,8 @@ type Header struct {
 	Samples     bool              // whether sample blocks are written
 	Assertions  []Assertion       // as the plan writes them
 	Vars        map[string]string // the values that assertions may read, as written
+	Against     string            // the results file that previous stands for; "" if there is none
+	Strict      bool              // too few samples for a percentile make its verdict inconclusive
 }
 
 // Assertion is one of the plan, so that a results file can be judged again by itself.
@@ -39,6 +41,12 @@ type Assertion struct {
 	Scenario string // where it is written; "" at the plan's level
 	Phase    string
 	Severity string // "" or "warn"
+	// Window, if not 0, is the length of the windows in each of which it has to hold.
+	Window time.Duration
+	// Abort says that the run ends once the assertion is false of what was measured so far, After into a round at the
+	// earliest.
+	Abort bool
+	After time.Duration
 }
 
 // Target is a variant of the system under test.
@@ -94,7 +102,12 @@ type RoundEnd struct {
 	Protocols   []string      // as negotiated
 	Lost        int64         // samples that could not be recorded
 	Lag         time.Duration // greatest lateness of the generator's own probe
-	CPU         time.Duration // processor time the generator used
+	CPU         time.Duration // processor time the generator used since the release
+	Cores       int           // processors that it might use
+	GC          time.Duration // total of the pauses of its garbage collection
+	GCLongest   time.Duration // the longest of them, to the upper edge of a histogram's bucket
+	ClockStep   time.Duration // by how much the wall clock was set forward during the round; the rest is of a steady clock
+	Aborted     string        // the place of the assertion that ended the run; "" if none did
 	Notes       []string      // what a reader of the round should know
 }
 
@@ -163,7 +176,9 @@ type Verdict struct {
 	Value                                string   // of the left side, formatted
 	Limit                                string   // of the right side, formatted
 	N                                    int64    // samples behind the value
-	Detail                               []string // the value of every name in it, and reasons
+	Interval                             string   // the value's 95 % interval, formatted; "" if it has none
+	Window                               string   // the window that is shown, the worst one; "" without windows
+	Detail                               []string // of what did not pass the value of every part, as a tree; reasons and notes
 }
 
 // Outcome of a verdict, and of the whole run.

@@ -240,7 +240,7 @@ func (d *decoder) fields(kind string, r *Reader) (f Frame, field func(key []byte
 		t := new(TrialEnd)
 		return t, func(key []byte) { d.trialEndField(t, key) }, nil
 	case "capacity":
-		c := &Capacity{Confirmed: -1, Above: -1}
+		c := new(Capacity)
 		return c, func(key []byte) { d.capacityField(c, key) }, nil
 	case "block":
 		return d.block(r)
@@ -338,6 +338,12 @@ func (d *decoder) headerField(h *Header, key []byte) {
 					a.Phase = d.string()
 				case "severity":
 					a.Severity = d.string()
+				case "window":
+					a.Window = d.duration()
+				case "abort":
+					a.Abort = d.bool()
+				case "after":
+					a.After = d.duration()
 				default:
 					d.skip()
 				}
@@ -346,6 +352,10 @@ func (d *decoder) headerField(h *Header, key []byte) {
 		})
 	case "vars":
 		h.Vars = d.texts()
+	case "against":
+		h.Against = d.string()
+	case "strict":
+		h.Strict = d.bool()
 	default:
 		d.skip()
 	}
@@ -442,6 +452,16 @@ func (d *decoder) roundEndField(x *RoundEnd, key []byte) {
 		x.Lag = d.duration()
 	case "cpu":
 		x.CPU = d.duration()
+	case "cores":
+		x.Cores = d.index()
+	case "gc":
+		x.GC = d.duration()
+	case "gc_longest":
+		x.GCLongest = d.duration()
+	case "clock_step":
+		x.ClockStep = d.duration()
+	case "aborted":
+		x.Aborted = d.string()
 	case "notes":
 		x.Notes = d.strings()
 	default:
@@ -567,6 +587,10 @@ func (d *decoder) verdictField(v *Verdict, key []byte) {
 		v.Limit = d.string()
 	case "n":
 		v.N = d.count()
+	case "interval":
+		v.Interval = d.string()
+	case "window":
+		v.Window = d.string()
 	case "detail":
 		v.Detail = d.strings()
 	default:

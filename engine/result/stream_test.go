@@ -65,9 +65,10 @@ func example(n int) []Frame {
 			Seed: 1<<64 - 1, Targets: []Target{{Name: "direct", Lab: true}, {Name: "hybrid"}}, Reference: 1,
 			Environment: map[string]string{"os": "linux", "cpus": "2"}, Settings: map[string]string{"vars.x": "1"}, Samples: true,
 			Assertions: []Assertion{
-				{Text: "p50 < 2s", Place: "plans/hybrid.yaml:3:4", Scenario: "http", Phase: "load", Severity: "warn"}, {Text: "ok > 5"},
+				{Text: "p50 < 2s", Place: "plans/hybrid.yaml:3:4", Scenario: "http", Phase: "load", Severity: "warn", Window: time.Second, Abort: true, After: time.Minute},
+				{Text: "ok > 5"},
 			},
-			Vars: map[string]string{"x": "64MiB"},
+			Vars: map[string]string{"x": "64MiB"}, Against: "baselines/v4.2.msgpack", Strict: true,
 		},
 		cell("direct"), cell("hybrid"),
 		&Round{Cell: 0, Round: 0, Release: time.Second},
@@ -77,7 +78,8 @@ func example(n int) []Frame {
 		&Example{Cell: 0, Round: 0, Step: record.Whole, Failure: drivers.Status, At: 30 * time.Millisecond, Text: "503 <b>|`busy`\n"},
 		&RoundEnd{
 			Cell: 0, Round: 0, Length: 7100 * time.Millisecond, Opened: 3, MaxInFlight: 4, Backlogged: 5, Protocols: []string{"HTTP/2"}, Lost: 2,
-			Lag: time.Millisecond, CPU: 3 * time.Second, Notes: []string{"a", "b"},
+			Lag: time.Millisecond, CPU: 3 * time.Second, Cores: 2, GC: time.Millisecond, GCLongest: 200 * time.Microsecond,
+			ClockStep: -time.Second, Aborted: "plans/hybrid.yaml:3:4", Notes: []string{"a", "b"},
 		},
 		&Round{Cell: 1, Round: 0, Release: 9 * time.Second},
 		block(1, 0),
@@ -87,9 +89,21 @@ func example(n int) []Frame {
 		&Interval{Cell: 1, Round: 1, Second: 2, OK: 1},
 		&Example{Cell: 1, Round: 1, Failure: drivers.Timeout, Text: "no answer within 15 s"},
 		&RoundEnd{Cell: 1, Round: 1, Length: 3 * time.Second, Interrupted: true},
+		&Cell{Kind: "capacity", Rounds: 2, Open: true},
+		&Round{Cell: 2, Round: 0},
+		&Trial{Cell: 2, Round: 0, Stage: 0, Rate: 500, Length: 10 * time.Second},
+		&TrialEnd{Cell: 2, Stage: 0, Outcome: Inconclusive, Reason: "too late"},
+		&Capacity{Cell: 2, Round: 0, Outcome: Inconclusive, Confirmed: -1, Above: -1, Reason: "too late"},
+		&Round{Cell: 2, Round: 1, Release: 30 * time.Second},
+		&Trial{Cell: 2, Round: 1, Stage: 1, Rate: 500, Length: 10 * time.Second},
+		&TrialEnd{Cell: 2, Stage: 1, Outcome: Passed, Reason: "p95 = 20 ms"},
+		&Trial{Cell: 2, Round: 1, Stage: 2, Rate: 1000, Start: 12 * time.Second, Length: 10 * time.Second},
+		&TrialEnd{Cell: 2, Stage: 2, Outcome: Failed, Reason: "p95 = 2 s"},
+		&Capacity{Cell: 2, Round: 1, Outcome: Passed, Held: 500, Confirmed: 1, Failed: 1000, Above: 2, InFlight: 10.5, Reason: "p95 was 2 s"},
 		&Verdict{
 			Assertion: "p50 < 2s", Place: "plans/hybrid.yaml:3:4", Implied: true, Severity: "warn", Scenario: "http", Phase: "load",
 			Stage: "hold", Step: "get", Target: "direct", Outcome: Passed, Value: "1.5 ms", Limit: "2 s", N: 8, Detail: []string{"p50 = 1.5 ms"},
+			Interval: "1.4 ms to 1.6 ms", Window: "10 s to 20 s",
 		},
 		&End{Outcome: Failed, Exit: 1, Interrupted: true, At: 20 * time.Second, Notes: []string{"the disk was full"}},
 	}
@@ -99,31 +113,7 @@ func example(n int) []Frame {
 func write(t testing.TB, w *Writer, frames ...Frame) {
 	t.Helper()
 	for _, f := range frames {
-		var err error
-		switch f := f.(type) {
-		case *Header:
-			err = w.Header(f)
-		case *Cell:
-			_, err = w.Cell(f)
-		case *Round:
-			err = w.Round(f)
-		case *RoundEnd:
-			err = w.RoundEnd(f)
-		case *Block:
-			err = w.Block(f)
-		case *Interval:
-			err = w.Interval(f)
-		case *Summary:
-			err = w.Summary(f)
-		case *Example:
-			err = w.Example(f)
-		case *Verdict:
-			err = w.Verdict(f)
-		case *End:
-			err = w.End(f)
-		default:
-			t.Fatalf("no method for %T", f)
-		}
+		err := w.Frame(f)
 		if err != nil {
 			t.Fatal(err)
 		}

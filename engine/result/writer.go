@@ -75,6 +75,40 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
+// Frame writes any frame. Of a *Cell, Cell returns the index too.
+func (w *Writer) Frame(f Frame) error {
+	switch f := f.(type) {
+	case *Header:
+		return w.Header(f)
+	case *Cell:
+		_, err := w.Cell(f)
+		return err
+	case *Round:
+		return w.Round(f)
+	case *RoundEnd:
+		return w.RoundEnd(f)
+	case *Trial:
+		return w.Trial(f)
+	case *TrialEnd:
+		return w.TrialEnd(f)
+	case *Capacity:
+		return w.Capacity(f)
+	case *Block:
+		return w.Block(f)
+	case *Interval:
+		return w.Interval(f)
+	case *Summary:
+		return w.Summary(f)
+	case *Example:
+		return w.Example(f)
+	case *Verdict:
+		return w.Verdict(f)
+	case *End:
+		return w.End(f)
+	}
+	return fmt.Errorf("a record of no known type (%s)", f.kind())
+}
+
 // Header writes the header. Its version is Version, whatever h says.
 func (w *Writer) Header(h *Header) error {
 	return w.frame(h.kind(), func(m *mapping) {
@@ -104,9 +138,14 @@ func (w *Writer) Header(h *Header) error {
 			a.string("scenario", x.Scenario)
 			a.string("phase", x.Phase)
 			a.string("severity", x.Severity)
+			a.int("window", int64(x.Window))
+			a.bool("abort", x.Abort)
+			a.int("after", int64(x.After))
 			a.close()
 		})
 		m.texts("vars", h.Vars)
+		m.string("against", h.Against)
+		m.bool("strict", h.Strict)
 	})
 }
 
@@ -173,6 +212,11 @@ func (w *Writer) RoundEnd(r *RoundEnd) error {
 		m.int("lost", r.Lost)
 		m.int("lag", int64(r.Lag))
 		m.int("cpu", int64(r.CPU))
+		m.int("cores", int64(r.Cores))
+		m.int("gc", int64(r.GC))
+		m.int("gc_longest", int64(r.GCLongest))
+		m.int("clock_step", int64(r.ClockStep))
+		m.string("aborted", r.Aborted)
 		m.strings("notes", r.Notes)
 	})
 }
@@ -268,6 +312,8 @@ func (w *Writer) Verdict(v *Verdict) error {
 		m.string("value", v.Value)
 		m.string("limit", v.Limit)
 		m.int("n", v.N)
+		m.string("interval", v.Interval)
+		m.string("window", v.Window)
 		m.strings("detail", v.Detail)
 	})
 }
