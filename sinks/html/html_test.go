@@ -1,0 +1,125 @@
+package html
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/planrun/planrun/sinks"
+	"github.com/planrun/planrun/sinks/sinktest"
+)
+
+var _ sinks.Sink = (*Sink)(nil)
+
+var (
+	addresses = regexp.MustCompile(`(?:src|href|action|data|poster|srcset|xlink:href)\s*=\s*"([^"]*)"|url\(|@import`)
+	handlers  = regexp.MustCompile(`<[^>]*\son[a-z]+\s*=`)
+	pictures  = regexp.MustCompile(`(?s)<svg .*?</svg>`)
+	pixels    = regexp.MustCompile(`NaN|Inf`)
+)
+
+// offline checks that a page asks nobody for anything, runs nothing, and that its pictures are sound.
+func offline(t *testing.T, out []byte) {
+	if !utf8.Valid(out) {
+		t.Error("it is not UTF-8")
+	}
+	text := string(out)
+	for _, m := range addresses.FindAllStringSubmatch(text, -1) {
+		if m[1] != "data:," {
+			t.Errorf("it refers to something: %s", m[0])
+		}
+	}
+	if m := handlers.FindString(text); m != "" {
+		t.Errorf("it has a handler: %s", m)
+	}
+	for _, tag := range []string{"<script", "<iframe", "<img", "<object", "<embed", "<form"} {
+		if strings.Contains(strings.ToLower(text), tag) {
+			t.Errorf("it has %s", tag)
+		}
+	}
+	for _, svg := range pictures.FindAllString(text, -1) {
+		d := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Errorf("a picture is no XML: %v\n%s", err, svg)
+				break
+			}
+		}
+		if m := pixels.FindString(svg); m != "" {
+			t.Errorf("a picture has %s in it", m)
+		}
+	}
+	if len(out) > 400_000 {
+		t.Errorf("%d bytes", len(out))
+	}
+}
+
+func TestGolden(t *testing.T) {
+	sinktest.Render(t, New(Options{Results: "results/x.msgpack"}), ".html", offline)
+}
+
+// TestSizeWithoutData is what a page of the smallest run weighs.
+func TestSizeWithoutData(t *testing.T) {
+	for _, c := range sinktest.Cases() {
+		if c.Name != "empty" {
+			continue
+		}
+		var b bytes.Buffer
+		if err := New(Options{}).Write(&b, c.Open(t)); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() > 300_000 {
+			t.Errorf("%d bytes", b.Len())
+		}
+	}
+}
+
+// TestVerdictIsFirst looks for what a reader looks for first.
+func TestVerdictIsFirst(t *testing.T) {
+	for _, c := range sinktest.Cases() {
+		var b bytes.Buffer
+		if err := New(Options{}).Write(&b, c.Open(t)); err != nil {
+			t.Fatal(err)
+		}
+		body := b.String()[strings.Index(b.String(), "<body>"):]
+		verdict := strings.Index(body, `<p class="line">`)
+		for _, later := range []string{"<table", "<svg", "<h2"} {
+			if at := strings.Index(body, later); at >= 0 && at < verdict {
+				t.Errorf("%s: %s comes before the verdict", c.Name, later)
+			}
+		}
+	}
+}
+
+func TestAxis(t *testing.T) {
+	a := newAxis(1, 13e6, 605e6, 0, 100)
+	if a.log && a.high != 605e6 || !a.log && a.high < 605e6 {
+		t.Errorf("%+v does not reach the greatest value", a)
+	}
+	for _, high := range []float64{0, 1, 3, 605, 1e9, 1e15} {
+		a := newAxis(1, 0, high, 200, 20)
+		ticks := a.ticks(5)
+		if len(ticks) < 2 || len(ticks) > 7 {
+			t.Errorf("up to %v: ticks %v", high, ticks)
+		}
+		if at := a.at(high); at < 20 || at > 200 {
+			t.Errorf("%v lies at %v", high, at)
+		}
+	}
+	for _, low := range []float64{1e-3, 1, 5e5} {
+		a := newAxis(1, low, 1e9, 200, 20)
+		if !a.log {
+			t.Errorf("from %v to 1e9 it is not logarithmic", low)
+		}
+		if n := len(a.ticks(5)); n < 2 || n > 6 {
+			t.Errorf("from %v: %d ticks", low, n)
+		}
+	}
+}
