@@ -126,7 +126,7 @@ func (d *Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 	}
 	errs = append(errs, schemaErrs...)
 	if s != nil && c.method != "" {
-		errs = append(errs, c.resolve(s, nil)...)
+		errs = append(errs, c.resolve(s)...)
 	}
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -145,9 +145,9 @@ func fieldError(err error) *drivers.FieldError {
 	return e
 }
 
-// resolve finds the method and encodes the messages. services are names to suggest besides those of the schema.
-func (c *call) resolve(s *schema, services []string) drivers.FieldErrors {
-	md, p := s.method(c.service, c.method, services)
+// resolve finds the method and encodes the messages.
+func (c *call) resolve(s *schema) drivers.FieldErrors {
+	md, p := s.method(c.service, c.method)
 	if p != nil {
 		return drivers.FieldErrors{c.op.Errorf("call", "%s", p.message).WithHint("%s", p.hint)}
 	}

@@ -14,15 +14,13 @@ var _ encoding.CodecV2 = codec{}
 // has ended.
 type outgoing struct{ parts mem.BufferSlice }
 
-// incoming takes messages of an answer as they arrive. The bytes are only valid during the call.
-type incoming = *session
-
 // Name is empty, so that the content type is application/grpc, as it is with the library's own codec.
 func (codec) Name() string { return "" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) { return v.(*outgoing).parts, nil }
 
+// Unmarshal lets the session look at a message of the answer. The bytes are only valid during the call.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	v.(incoming).take(data)
+	v.(*session).take(data)
 	return nil
 }

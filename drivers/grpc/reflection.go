@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jhump/protoreflect/v2/grpcreflect"
 	"google.golang.org/grpc"
@@ -25,6 +26,9 @@ type served struct {
 	mu      sync.Mutex
 	waiting []*call
 }
+
+// askingTime is how long a server may take to describe itself.
+const askingTime = 30 * time.Second
 
 // add makes a call wait for the server to be asked.
 func (s *served) add(c *call) {
@@ -52,6 +56,8 @@ func (c *Client) reflect(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, askingTime)
+	defer cancel()
 	var t drivers.Timing
 	l, err := c.dial(ctx, &t)
 	if err != nil {
@@ -75,7 +81,7 @@ func (c *Client) reflect(ctx context.Context) error {
 			errs = append(errs, call.op.Errorf("call", "%s at the server", p.message).WithHint("%s", p.hint))
 			continue
 		}
-		errs = append(errs, call.resolve(sc, nil)...)
+		errs = append(errs, call.resolve(sc)...)
 	}
 	if len(errs) > 0 {
 		return drivers.Fail(drivers.Protocol, errs)

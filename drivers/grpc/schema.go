@@ -77,8 +77,8 @@ func (p *problem) Error() string {
 	return p.message + ": " + p.hint
 }
 
-// method finds a method. others are services that exist besides those of the schema, to be suggested.
-func (s *schema) method(service, method string, others []string) (protoreflect.MethodDescriptor, *problem) {
+// method finds a method.
+func (s *schema) method(service, method string) (protoreflect.MethodDescriptor, *problem) {
 	d, err := s.files.FindDescriptorByName(protoreflect.FullName(service))
 	if err == nil {
 		sd, ok := d.(protoreflect.ServiceDescriptor)
@@ -94,7 +94,7 @@ func (s *schema) method(service, method string, others []string) (protoreflect.M
 		}
 		return nil, &problem{fmt.Sprintf("service %s has no method %q", service, method), oneOf(method, names)}
 	}
-	names := slices.Clone(others)
+	var names []string
 	s.files.RangeFiles(func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
 			names = append(names, string(f.Services().Get(i).FullName()))

@@ -150,7 +150,7 @@ func (s *session) withMetadata(ctx context.Context, c *call, in *drivers.Input) 
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
 
-// take implements incoming.
+// take notes a message of the answer as it arrives, and keeps a copy if it is read.
 func (s *session) take(data mem.BufferSlice) {
 	if s.count.Add(1) == 1 {
 		s.first = time.Now()

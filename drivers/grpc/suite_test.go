@@ -74,6 +74,24 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestConformanceTLS(t *testing.T) {
+	authority := newAuthority(t)
+	config := authority.server(t)
+	drivertest.Run(t, drivertest.Suite{
+		Driver: New(),
+		Serve: func(t testing.TB) drivertest.Server {
+			e := serve(t, serverConfig{tls: config})
+			return drivertest.Server{Addr: e.addr, Requests: func() int { return int(e.requests.Load()) }}
+		},
+		Fields: func(addr string) drivertest.Fields {
+			return with(fields(t, addr, "Unary", hello), drivertest.Fields{"plaintext": nil, "tls": drivertest.Fields{"ca": authority.file}})
+		},
+		Reads:  []string{"message"},
+		Shared: true,
+		Skip:   []string{"allocations"}, // the same as without TLS
+	})
+}
+
 func BenchmarkUnary(b *testing.B) {
 	e := serve(b, serverConfig{})
 	b.Run("library", func(b *testing.B) {
