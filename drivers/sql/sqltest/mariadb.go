@@ -71,8 +71,3 @@ func StartMariaDB(t testing.TB, o Options) *Server {
 	})
 	return s
 }
-
-// MySQLURL is the DSN of a MariaDB server, password included.
-func (s *Server) MySQLURL() string {
-	return fmt.Sprintf("mysql://%s:%s@%s/%s", s.User, s.Password, s.Addr, s.Database)
-}

@@ -15,14 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options bend a server for a test.
-type Options struct {
-	// Settings are lines of PostgreSQL's configuration, or options of MariaDB's command line without the dashes.
-	Settings []string
-	// Certificate and Key are PEM files for TLS; empty for none.
-	Certificate, Key []byte
-}
-
 // StartPostgres starts PostgreSQL and stops it when the test ends. It is found in PATH, or where Debian has it.
 func StartPostgres(t testing.TB, o Options) *Server {
 	t.Helper()
@@ -76,8 +68,3 @@ func StartPostgres(t testing.TB, o Options) *Server {
 
 // quote makes a string of PostgreSQL's configuration.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-// PostgresURL is the DSN of a PostgreSQL server, password included.
-func (s *Server) PostgresURL() string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", s.User, s.Password, s.Addr, s.Database)
-}
