@@ -270,7 +270,7 @@ func (s *Session) open(ctx context.Context, c *Client, in *drivers.Input, out *d
 // converse writes the request and reads the answer. reuse says whether the connection can take another one.
 func (s *Session) converse(ctx context.Context, con *connection, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) (reuse bool, err error) {
 	start := time.Now()
-	s.attend(con.conn)
+	s.attend(con.conn, nil)
 	defer s.leave()
 	con.conn.SetDeadline(in.Deadline)
 	if err := ctx.Err(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,23 +21,19 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 	start := time.Now()
 	defer c.streams.give(m)
 	out.Protocol = "HTTP/2"
-	ctx, cancel := context.WithDeadline(ctx, in.Deadline)
-	defer cancel()
-
-	request, payload := r.template, r.payload
-	if request == nil || s.msg.replaced {
-		if request, err = s.msg.request(s.msg.place); err != nil {
-			m.conn.Release()
-			return false, err
-		}
-		payload = s.msg.body
+	s.limit = s.limit.begin(in.Deadline)
+	defer s.limit.end()
+	s.attend(nil, s.limit)
+	defer s.leave()
+	if ctx.Err() != nil {
+		m.conn.Release()
+		return false, dial.Fail(ctx, "sending the request", ctx.Err())
 	}
-	request = request.WithContext(ctx)
-	var sent *payloadReader
-	if len(payload) > 0 {
-		sent = &payloadReader{}
-		sent.Reset(payload)
-		request.Body = sent
+
+	request, sent, err := s.prepare(r)
+	if err != nil {
+		m.conn.Release()
+		return false, err
 	}
 	response, err := m.conn.RoundTrip(request)
 	first := time.Now()
@@ -48,10 +45,10 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 			return true, nil
 		}
 		dial.Add(&out.TTFB, first.Sub(start))
-		if cause := m.watch.cause(); cause != nil && ctx.Err() == nil {
+		if cause := m.watch.cause(); cause != nil && s.limit.Err() == nil {
 			err = cause
 		}
-		return false, s.failedStream(ctx, "waiting for the answer", err)
+		return false, s.failedStream("waiting for the answer", err)
 	}
 	defer response.Body.Close()
 	dial.Add(&out.TTFB, first.Sub(start))
@@ -60,12 +57,35 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 	s.ticket.total = response.ContentLength
 	out.Status = response.StatusCode
 
-	b := &flow{session: s, ctx: ctx, body: response.Body, stall: r.Stall, cancel: cancel}
-	b.buf = buffers.get(s.buffer)
-	defer buffers.put(b.buf)
-	err = s.drain(ctx, r, b, nil, in, out, sink)
+	buf := buffers.get(s.buffer)
+	defer buffers.put(buf)
+	s.flow.begin(s, response.Body, *buf, r.Stall)
+	err = s.drain(ctx, r, &s.flow, nil, in, out, sink)
 	dial.Add(&out.Transfer, time.Since(first))
 	return false, err
+}
+
+// prepare makes the request of a call for net/http. One without a body that is the same for every call is made once:
+// it is only read.
+func (s *Session) prepare(r *Request) (*http.Request, *payloadReader, error) {
+	template, payload := r.template, r.payload
+	if template == nil || s.msg.replaced {
+		var err error
+		if template, err = s.msg.request(s.msg.place); err != nil {
+			return nil, nil, err
+		}
+		payload = s.msg.body
+	}
+	if len(payload) == 0 {
+		if s.template != template || s.request.Context() != s.limit {
+			s.template, s.request = template, template.WithContext(s.limit)
+		}
+		return s.request, nil, nil
+	}
+	request, sent := template.WithContext(s.limit), &payloadReader{}
+	sent.Reset(payload)
+	request.Body = sent
+	return request, sent, nil
 }
 
 // payloadReader is a request's body. Without GetBody it can't be sent twice. It counts what was taken from it.
@@ -90,15 +110,20 @@ func (*payloadReader) Close() error { return nil }
 // flow is the body of an HTTP/2 answer.
 type flow struct {
 	session *Session
-	ctx     context.Context
-	cancel  context.CancelFunc
 	body    io.Reader
 	buf     []byte
 	err     error
 	stall   time.Duration
 	timer   *time.Timer
-	stalled atomic.Bool
 }
+
+func (f *flow) begin(s *Session, body io.Reader, buf []byte, stall time.Duration) {
+	f.session, f.body, f.buf, f.err, f.stall = s, body, buf, nil, stall
+	f.timer = nil // the last one's limit may not be this call's
+}
+
+// errStalled ends a stream on which nothing comes any more.
+var errStalled = errors.New("the answer stalled")
 
 func (f *flow) next() ([]byte, error) {
 	if f.err != nil {
@@ -106,10 +131,8 @@ func (f *flow) next() ([]byte, error) {
 	}
 	if f.stall > 0 {
 		if f.timer == nil {
-			f.timer = time.AfterFunc(f.stall, func() {
-				f.stalled.Store(true)
-				f.cancel()
-			})
+			limit := f.session.limit
+			f.timer = time.AfterFunc(f.stall, func() { limit.fire(errStalled) })
 		} else {
 			f.timer.Reset(f.stall)
 		}
@@ -120,10 +143,10 @@ func (f *flow) next() ([]byte, error) {
 	}
 	switch {
 	case err == nil, err == io.EOF:
-	case f.stalled.Load():
+	case f.session.limit.Err() == errStalled:
 		err = drivers.Fail(drivers.Timeout, fmt.Errorf("reading the answer: %s, then nothing for %v", f.session.far(), f.stall))
 	default:
-		err = f.session.failedStream(f.ctx, "reading the answer: "+f.session.far(), err)
+		err = f.session.failedStream("reading the answer: "+f.session.far(), err)
 	}
 	if n > 0 {
 		f.err = err
@@ -144,12 +167,12 @@ func (e streamError) Error() string { return fmt.Sprintf("stream error %d", e.Co
 const refusedStream = 7 // RFC 9113, section 7
 
 // failedStream makes the error of a call over HTTP/2.
-func (s *Session) failedStream(ctx context.Context, doing string, err error) error {
+func (s *Session) failedStream(doing string, err error) error {
 	if e, ok := errors.AsType[*drivers.Error](err); ok {
 		return e
 	}
-	if ctx.Err() != nil {
-		return dial.Fail(ctx, doing, err)
+	if s.limit.Err() != nil {
+		return dial.Fail(s.limit, doing, err)
 	}
 	text := err.Error()
 	var se streamError
@@ -177,7 +200,7 @@ func (s *Session) failedStream(ctx context.Context, doing string, err error) err
 	case drivers.Protocol:
 		return drivers.Fail(kind, fmt.Errorf("%s: %s", doing, shorten(strings.TrimPrefix(text, "http2: "))))
 	}
-	return dial.Fail(ctx, doing, err)
+	return dial.Fail(s.limit, doing, err)
 }
 
 // code is the name of the code in the text of a stream's error: "stream error: stream ID 3; CANCEL; received ...".
@@ -200,11 +223,12 @@ func (p *bufferPools) of(size int) *sync.Pool {
 	return &p.small
 }
 
-func (p *bufferPools) get(size int) []byte {
+func (p *bufferPools) get(size int) *[]byte {
 	if b, ok := p.of(size).Get().(*[]byte); ok {
-		return *b
+		return b
 	}
-	return make([]byte, size)
+	b := make([]byte, size)
+	return &b
 }
 
-func (p *bufferPools) put(b []byte) { p.of(len(b)).Put(&b) }
+func (p *bufferPools) put(b *[]byte) { p.of(len(*b)).Put(b) }

@@ -44,12 +44,20 @@ type Session struct {
 	incoming incoming
 	gzip     unpacker
 
+	// What HTTP/2 needs, kept from call to call.
+	limit    *limit
+	flow     flow
+	request  *http.Request // with limit as its context
+	template *http.Request // that request was made of
+
 	// The context of the last call is watched until another one comes, so that a call under the same context, as
 	// all of a run are, needs no watch of its own.
-	done <-chan struct{}
-	stop func() bool
-	mu   sync.Mutex
-	busy net.Conn // what the call waits for
+	done  <-chan struct{}
+	stop  func() bool
+	mu    sync.Mutex
+	watch int      // the number of the watch: an earlier one has nothing to say
+	busy  net.Conn // what the call waits for, if it is a connection of its own
+	ends  *limit   // or a stream
 }
 
 // Open makes the session of one user. It dials nothing. bulk is for large answers, which are read in larger pieces.
@@ -86,34 +94,46 @@ func (s *Session) at(c *Client) *connection {
 	return con
 }
 
-// watch makes ctx interrupt what the session waits for.
-func (s *Session) watch(ctx context.Context) {
-	if done := ctx.Done(); done != s.done || s.stop == nil {
-		if s.stop != nil {
-			s.stop()
-		}
-		s.done = done
-		s.stop = context.AfterFunc(ctx, s.interrupt)
+// heed makes ctx interrupt what the session waits for.
+func (s *Session) heed(ctx context.Context) {
+	done := ctx.Done()
+	if done == s.done && s.stop != nil {
+		return
 	}
+	if s.stop != nil {
+		s.stop()
+	}
+	s.mu.Lock()
+	s.watch++
+	watch := s.watch
+	s.mu.Unlock()
+	s.done = done
+	s.stop = context.AfterFunc(ctx, func() { s.interrupt(watch, ctx.Err()) })
 }
 
-func (s *Session) interrupt() {
+func (s *Session) interrupt(watch int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if watch != s.watch {
+		return
+	}
 	if s.busy != nil {
 		s.busy.SetDeadline(time.Unix(1, 0))
 	}
+	if s.ends != nil {
+		s.ends.fire(err)
+	}
 }
 
-// attend names the connection that is to be interrupted. The caller sets its deadline afterwards and then looks at
-// the context, so that no interruption is lost between the two.
-func (s *Session) attend(conn net.Conn) {
+// attend names what is to be interrupted. The caller sets a connection's deadline afterwards, and in any case looks
+// at the context then, so that no interruption is lost between the two.
+func (s *Session) attend(conn net.Conn, stream *limit) {
 	s.mu.Lock()
-	s.busy = conn
+	s.busy, s.ends = conn, stream
 	s.mu.Unlock()
 }
 
-func (s *Session) leave() { s.attend(nil) }
+func (s *Session) leave() { s.attend(nil, nil) }
 
 // failed makes the error of a call that could not go on.
 func (s *Session) failed(ctx context.Context, doing string, err error) error {
@@ -189,7 +209,7 @@ func (s *Session) Exchange(ctx context.Context, r *Request, in *drivers.Input, o
 	if err := ctx.Err(); err != nil {
 		return dial.Fail(ctx, "sending the request", err)
 	}
-	s.watch(ctx)
+	s.heed(ctx)
 	if r.fixed == nil {
 		if err := s.msg.evaluate(r, in); err != nil {
 			return err
