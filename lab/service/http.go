@@ -3,17 +3,12 @@
 package service
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/planrun/planrun/engine/clock"
@@ -31,17 +26,10 @@ import (
 //
 // Each of them but /status is worked on as the service's delay, serial and slots say.
 type HTTP struct {
-	name     string
-	clock    *clock.Clock
-	content  content
-	serial   *station
-	parallel *station
-
-	listener    net.Listener
-	server      *http.Server
-	served      chan struct{}
-	requests    atomic.Int64
-	connections atomic.Int64
+	web
+	name    string
+	content content
+	work    work
 }
 
 const (
@@ -52,111 +40,38 @@ const (
 
 // ListenHTTP starts a service of kind http. The authority is needed with TLS only.
 func ListenHTTP(c *clock.Clock, spec lab.Service, authority *Authority) (*HTTP, error) {
-	h := &HTTP{name: spec.Name, clock: c, content: newContent(), served: make(chan struct{})}
-	if spec.Serial > 0 {
-		h.serial = &station{clock: c, slots: 1, least: spec.Serial}
+	h := &HTTP{name: spec.Name, content: newContent(), work: newWork(c, spec)}
+	if err := h.start(spec, authority, h.routes()); err != nil {
+		return nil, err
 	}
-	if spec.Delay > 0 || spec.DelayMax > 0 {
-		h.parallel = &station{clock: c, slots: spec.Slots, least: spec.Delay, most: spec.DelayMax}
-	}
-
-	h.server = &http.Server{
-		Handler: h.routes(),
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateNew {
-				h.connections.Add(1)
-			}
-		},
-		// Whoever breaks off a handshake or an answer knows it; there is no other reader.
-		ErrorLog: log.New(io.Discard, "", 0),
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000,
-			MaxReceiveBufferPerConnection: 4 << 20,
-			MaxReceiveBufferPerStream:     1 << 20,
-		},
-		Protocols: new(http.Protocols),
-	}
-	h.server.Protocols.SetHTTP1(true)
-	if spec.TLS {
-		h.server.Protocols.SetHTTP2(true)
-		h.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{authority.certificate}}
-	} else {
-		h.server.Protocols.SetUnencryptedHTTP2(true)
-	}
-
-	var err error
-	if h.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("start service %s: %w", spec.Name, err)
-	}
-	go func() {
-		defer close(h.served)
-		if spec.TLS {
-			h.server.ServeTLS(h.listener, "", "")
-		} else {
-			h.server.Serve(h.listener)
-		}
-	}()
 	return h, nil
-}
-
-// Address is host and port of the service.
-func (h *HTTP) Address() string { return h.listener.Addr().String() }
-
-// Connections is how many connections the service has accepted.
-func (h *HTTP) Connections() int64 { return h.connections.Load() }
-
-// Requests is how many requests the service has received.
-func (h *HTTP) Requests() int64 { return h.requests.Load() }
-
-// Close breaks off all connections.
-func (h *HTTP) Close() error {
-	err := h.server.Close()
-	<-h.served
-	return err
 }
 
 func (h *HTTP) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/status/{code}", h.status)
+	mux.HandleFunc("/status/{code}", status)
 	for pattern, handler := range map[string]http.HandlerFunc{
-		"GET /{$}":     h.home,
+		"GET /{$}":     home(h.name),
 		"GET /strings": h.strings,
 		"GET /file":    h.file,
 		"GET /delay":   h.delay,
 		"POST /echo":   h.echo,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if h.work(r.Context()) == nil {
+			if h.work.do(r.Context()) == nil {
 				handler(w, r)
 			}
 		})
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.requests.Add(1)
-		mux.ServeHTTP(w, r)
-	})
+	return mux
 }
 
-// work does the service's work for one request.
-func (h *HTTP) work(ctx context.Context) error {
-	if h.serial == nil && h.parallel == nil {
-		return nil
+// home says which service answers, and how it was reached.
+func home(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{"service": name, "proto": r.Proto, "tls": r.TLS != nil})
 	}
-	waiter := h.clock.NewWaiter()
-	if h.serial != nil {
-		if err := h.serial.serve(ctx, waiter); err != nil {
-			return err
-		}
-	}
-	if h.parallel != nil {
-		return h.parallel.serve(ctx, waiter)
-	}
-	return nil
-}
-
-func (h *HTTP) home(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"service": h.name, "proto": r.Proto, "tls": r.TLS != nil})
 }
 
 func (h *HTTP) strings(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +105,8 @@ func (h *HTTP) file(w http.ResponseWriter, r *http.Request) {
 	h.content.write(w, 0, n)
 }
 
-func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
+// status answers with the status that is asked for.
+func status(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))
 	if err != nil || code < 200 || code > 599 {
 		http.Error(w, "status must lie between 200 and 599", http.StatusBadRequest)
@@ -208,13 +124,13 @@ func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *HTTP) delay(w http.ResponseWriter, r *http.Request) {
-	arrived := h.clock.Now()
+	arrived := h.work.clock.Now()
 	d, err := time.ParseDuration(r.URL.Query().Get("time"))
 	if err != nil || d < 0 || d > mostDelay {
 		http.Error(w, "time must be a duration like 100ms, at most 1h", http.StatusBadRequest)
 		return
 	}
-	if !h.clock.NewWaiter().Until(arrived+d, r.Context().Done()) {
+	if !h.work.clock.NewWaiter().Until(arrived+d, r.Context().Done()) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
