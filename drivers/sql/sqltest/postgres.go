@@ -4,7 +4,6 @@ package sqltest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
