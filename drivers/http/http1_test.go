@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
@@ -571,6 +572,42 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("the other host saw\n%s", got)
 			}
 		})
+	}
+}
+
+func TestRedirectToTLS(t *testing.T) {
+	for _, p := range []protocols{secure1, secure2} {
+		secure := serve(t, p, echo)
+		s := serve(t, plain1, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, secure.URL+"/there", http.StatusMovedPermanently)
+		})
+		d := New()
+		op := drivertest.NewOp(t, d, drivertest.Fields{"get": "http://" + s.addr(), "redirects": 1}, "body")
+		op.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+		call, err := d.Prepare(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := drivertest.NewBench(t, d, drivertest.Fields{"get": "http://" + s.addr()}, drivers.Pool{Users: 1})
+		client, err := d.Connect(t.Context(), call.Endpoint(), drivers.Pool{Users: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		session, err := client.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		for i := range 2 {
+			r := b.DoCall(t.Context(), session, call, time.Minute)
+			if got := value(t, r, "body").(string); !strings.HasPrefix(got, "GET /there "+secure.addr()) {
+				t.Errorf("the server saw %q", got)
+			}
+			if r.Opened != (i == 0) || (r.TLS >= 0) != (i == 0) {
+				t.Errorf("call %d: opened %v, %+v", i, r.Opened, r.Timing)
+			}
+		}
 	}
 }
 

@@ -81,8 +81,13 @@ func (c *Client) speaks() Version {
 	return Version(c.version.Load())
 }
 
+// probeLimit ends a probe that nothing else ends.
+const probeLimit = 30 * time.Second
+
 // Probe implements drivers.Client.
 func (c *Client) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
 	var t drivers.Timing
 	conn, version, err := c.open(ctx, c.speaks(), dial.HandshakeJudged, &t)
 	if err != nil {

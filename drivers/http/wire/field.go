@@ -105,9 +105,7 @@ func Parse(op *drivers.Op, at, method string) (*Request, drivers.FieldErrors) {
 	if op.Has("tls") && !p.Secure && r.target.parts != nil {
 		errs = append(errs, op.Errorf("tls", "the URL is not encrypted, so tls has no use").WithHint("begin the URL with https://"))
 	}
-	if p.Secure {
-		p.TLS, p.tlsPrint = config, print
-	}
+	p.TLS, p.tlsPrint = config, print // a plain place has them for where it redirects to
 
 	proxy, err := op.Fixed("proxy")
 	add(err)

@@ -50,7 +50,7 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 		}
 		return false, s.failedStream("waiting for the answer", err)
 	}
-	defer response.Body.Close()
+	defer s.hangUp(response.Body)
 	dial.Add(&out.TTFB, first.Sub(start))
 	s.resp.begin(response.StatusCode, "HTTP/2")
 	s.resp.head2 = response.Header
@@ -63,6 +63,16 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 	err = s.drain(ctx, r, &s.flow, nil, in, out, sink)
 	dial.Add(&out.Transfer, time.Since(first))
 	return false, err
+}
+
+// hangUp ends a stream. After the deadline nothing is waited for: telling the server may have to wait for others that
+// write to the connection.
+func (s *Session) hangUp(body io.Closer) {
+	if s.limit.Err() != nil {
+		go body.Close()
+		return
+	}
+	body.Close()
 }
 
 // prepare makes the request of a call for net/http. One without a body that is the same for every call is made once:

@@ -27,8 +27,8 @@ type Place struct {
 	Secure     bool
 	Host, Port string // Host without brackets
 	Version    Version
-	TLS        *tls.Config // of a secure place
-	tlsPrint   string      // tells two TLS configurations apart
+	TLS        *tls.Config
+	tlsPrint   string // tells two TLS configurations apart
 	Proxy      *url.URL
 	Unix       string
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	// pingAfter is how long an HTTP/2 connection may be silent while calls wait on it before it is asked for a sign
-	// of life, and pingWait how long that may take. A connection that fails is replaced; without this, one that died
+	// of life, and pingWait how long that, or writing anything at all, may take. A connection that fails is replaced; without this, one that died
 	// without a word would fail every call of the round.
 	pingAfter = 30 * time.Second
 	pingWait  = 15 * time.Second
@@ -301,7 +301,7 @@ func (p *streams) multiplex(conn net.Conn) (*multiplexed, error) {
 		DialContext:        func(context.Context, string, string) (net.Conn, error) { return m.watch, nil },
 		DisableCompression: true,
 		Protocols:          new(http.Protocols),
-		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWait},
+		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: pingWait},
 	}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	m.watch.hold.Lock()
