@@ -25,6 +25,8 @@ type Comparison struct {
 type Row struct {
 	Phase       string // its name
 	Label       string // the phase, its load, and the metric
+	Metric      string // as in an assertion: "mean", "p99", "throughput", "rate_held"
+	Dim         quantity.Dim
 	Scale       Scale
 	Cells       []Cell       // by target
 	Differences []Difference // by target; that of the reference is empty
@@ -47,6 +49,7 @@ type Difference struct {
 	Finding  compare.Finding
 	Interval bool // the finding has an interval behind it
 	Pairs    int
+	Measured compare.Difference // in figures; empty if there is nothing to compare
 }
 
 // headline is what a row shows.
@@ -130,8 +133,11 @@ func comparisons(run *result.Run, targets []Target) []Comparison {
 
 func row(c *result.CellResult, h headline, cells []*result.CellResult) Row {
 	r := Row{
-		Phase: c.Phase, Label: Label(c) + ", " + h.name,
+		Phase: c.Phase, Label: Label(c) + ", " + h.name, Metric: h.metric.Name, Dim: h.dim,
 		Cells: make([]Cell, len(cells)), Differences: make([]Difference, len(cells)),
+	}
+	if h.metric.Name == "p" {
+		r.Metric = h.name
 	}
 	sides := make([]compare.Side, len(cells))
 	var known []float64
@@ -214,7 +220,7 @@ func difference(reference, other compare.Side, scale Scale, h headline) Differen
 	if !ok {
 		return Difference{}
 	}
-	x := Difference{Finding: d.Finding(h.better), Interval: d.Absolute.Interval, Pairs: d.Pairs}
+	x := Difference{Finding: d.Finding(h.better), Interval: d.Absolute.Interval, Pairs: d.Pairs, Measured: d}
 	values := []float64{d.Reference, d.Other}
 	a := d.Absolute
 	if x.Finding == compare.Same {
