@@ -30,9 +30,9 @@ func TestStorm(t *testing.T) {
 				w.Write(make([]byte, rand.IntN(20_000)))
 			}, limitStreams(5))
 			relay := drivertest.NewRelay(t, s.addr())
-			b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://" + relay.Addr(), "version": version}, drivers.Pool{Users: 30, Connections: connections})
+			b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://" + relay.Addr(), "version": version}, drivers.Pool{Users: 20, Connections: connections})
 
-			const users, calls = 30, 25
+			const users, calls = 20, 15
 			var answered atomic.Int64
 			var wg sync.WaitGroup
 			for range users {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,6 +101,7 @@ func (c *connection) usable() bool {
 	// TLS has messages of its own, such as session tickets: the connection is usable if they are all there is.
 	c.socket.peek = true
 	defer func() { c.socket.peek = false }()
+	c.conn.SetReadDeadline(time.Time{}) // the last call's may have passed, and nothing is waited for
 	_, err := c.reader.Peek(1)
 	return errors.Is(err, errNothing)
 }
@@ -279,7 +281,7 @@ func (s *Session) converse(ctx context.Context, con *connection, r *Request, in 
 
 	werr := s.write(con.conn, r, out)
 	if werr != nil && dial.Classify(werr) != drivers.Reset {
-		return false, s.failed(ctx, "sending the request", werr)
+		return false, dial.Fail(ctx, "sending the request", werr)
 	}
 	// A server may answer before it has read all of a request, and close: its answer counts.
 	head, first, err := s.readHead(con)
@@ -287,14 +289,15 @@ func (s *Session) converse(ctx context.Context, con *connection, r *Request, in 
 		if werr != nil {
 			err = werr
 		}
-		if first.IsZero() {
+		begun := !first.IsZero()
+		if !begun {
 			first = time.Now()
 		}
 		dial.Add(&out.TTFB, first.Sub(start))
 		if dial.Classify(err) == drivers.Reset {
-			return false, s.failed(ctx, "waiting for the answer", noAnswer{err})
+			return false, dial.Fail(ctx, "waiting for the answer", noAnswer{err, begun})
 		}
-		return false, s.failed(ctx, "waiting for the answer", err)
+		return false, dial.Fail(ctx, "waiting for the answer", err)
 	}
 	dial.Add(&out.TTFB, first.Sub(start))
 	s.resp.begin(head.StatusCode(), "HTTP/1.1")
@@ -303,6 +306,7 @@ func (s *Session) converse(ctx context.Context, con *connection, r *Request, in 
 
 	b := &s.body
 	b.begin(con.reader, s.sent == "HEAD", head)
+	s.resp.promised = b.total
 	err = s.drain(ctx, r, b, con.conn, in, out, sink)
 	dial.Add(&out.Transfer, time.Since(first))
 	if err != nil {
@@ -311,15 +315,22 @@ func (s *Session) converse(ctx context.Context, con *connection, r *Request, in 
 	return werr == nil && b.done && b.mode != untilClose && !head.ConnectionClose() && head.StatusCode() != 101, nil
 }
 
-// noAnswer says that the connection ended before anything came.
-type noAnswer struct{ error }
+// noAnswer says that the connection ended before the head of an answer had come.
+type noAnswer struct {
+	error
+	begun bool
+}
 
 func (e noAnswer) Unwrap() error { return e.error }
+
 func (e noAnswer) Error() string {
-	if errors.Is(e.error, io.EOF) || errors.Is(e.error, io.ErrUnexpectedEOF) {
-		return "the server closed the connection before it answered"
+	switch {
+	case !errors.Is(e.error, io.EOF) && !errors.Is(e.error, io.ErrUnexpectedEOF):
+		return "the connection broke: " + e.error.Error()
+	case e.begun:
+		return "the server closed the connection within the head of its answer"
 	}
-	return "the connection broke before the answer: " + e.error.Error()
+	return "the server closed the connection before it answered"
 }
 
 // write sends the request.
@@ -398,7 +409,9 @@ func headError(err error) error {
 	if kind := dial.Classify(err); kind != drivers.Protocol {
 		return err
 	}
-	return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not HTTP/1.1: %s", shorten(err.Error())))
+	text := strings.TrimPrefix(err.Error(), "error when reading response headers: ")
+	text, _, _ = strings.Cut(text, ": buffer size=")
+	return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer is not HTTP/1.1: %s", shorten(text)))
 }
 
 func shorten(s string) string {

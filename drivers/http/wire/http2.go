@@ -54,7 +54,7 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 	dial.Add(&out.TTFB, first.Sub(start))
 	s.resp.begin(response.StatusCode, "HTTP/2")
 	s.resp.head2 = response.Header
-	s.ticket.total = response.ContentLength
+	s.resp.promised = response.ContentLength
 	out.Status = response.StatusCode
 
 	buf := buffers.get(s.buffer)

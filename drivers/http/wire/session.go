@@ -135,11 +135,6 @@ func (s *Session) attend(conn net.Conn, stream *limit) {
 
 func (s *Session) leave() { s.attend(nil, nil) }
 
-// failed makes the error of a call that could not go on.
-func (s *Session) failed(ctx context.Context, doing string, err error) error {
-	return dial.Fail(ctx, doing, err)
-}
-
 // Response is the answer to the last exchange. It is valid until the next one.
 type Response struct {
 	Status int
@@ -150,12 +145,13 @@ type Response struct {
 	// Limited says that the body was read only as far as the request's MaxBytes.
 	Limited bool
 
-	head1 *fasthttp.ResponseHeader
-	head2 http.Header
+	promised int64 // what the head says of the body's length; -1 if nothing
+	head1    *fasthttp.ResponseHeader
+	head2    http.Header
 }
 
 func (r *Response) begin(status int, protocol string) {
-	*r = Response{Status: status, Protocol: protocol}
+	*r = Response{Status: status, Protocol: protocol, promised: -1}
 }
 
 // Response returns the answer to the last exchange.
@@ -394,18 +390,10 @@ func (s *Session) drain(ctx context.Context, r *Request, b pieces, conn net.Conn
 	}
 }
 
-// promised is the length that the answer's head gives its body; -1 if it gives none.
-func (s *Session) promised() int64 {
-	if s.resp.head1 != nil {
-		return s.body.total
-	}
-	return s.ticket.total
-}
-
 // far is how much of the body has come, for messages.
 func (s *Session) far() string {
-	if total := s.promised(); total >= 0 {
-		return fmt.Sprintf("%d of %d bytes", s.resp.Bytes, total)
+	if s.resp.promised >= 0 {
+		return fmt.Sprintf("%d of %d bytes", s.resp.Bytes, s.resp.promised)
 	}
 	return fmt.Sprintf("%d bytes", s.resp.Bytes)
 }

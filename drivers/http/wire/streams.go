@@ -51,9 +51,8 @@ func (m *multiplexed) dead() bool { return m.watch.leaving.Load() || m.conn.Err(
 
 // ticket is a call's place in the queue. It is kept from call to call.
 type ticket struct {
-	turn  chan struct{} // gets one value when it is the ticket's turn
-	err   error         // why there won't be a connection; guarded by queueMu until turn came
-	total int64         // of the HTTP/2 answer under way; -1 if it promises nothing
+	turn chan struct{} // gets one value when it is the ticket's turn
+	err  error         // why there won't be a connection; guarded by queueMu until turn came
 }
 
 func newStreams(c *Client, limit int) *streams { return &streams{client: c, limit: limit} }
