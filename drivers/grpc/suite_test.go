@@ -134,3 +134,37 @@ func BenchmarkUnary(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUsers is many users on one connection: calls a second, with what the library alone reaches.
+func BenchmarkUsers(b *testing.B) {
+	e := serve(b, serverConfig{})
+	b.Run("library", func(b *testing.B) {
+		call := bare(b, e)
+		b.SetParallelism(25)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				call()
+			}
+		})
+	})
+	b.Run("driver", func(b *testing.B) {
+		bench := drivertest.NewBench(b, New(), fields(b, e.addr, "Unary", hello), drivers.Pool{Users: 50})
+		b.SetParallelism(25)
+		b.RunParallel(func(pb *testing.PB) {
+			session, err := bench.Client.Open(b.Context())
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			var in drivers.Input
+			var out drivers.Outcome
+			for pb.Next() {
+				in.Deadline = time.Now().Add(time.Minute)
+				out.Reset()
+				if err := session.Do(b.Context(), bench.Call, &in, &out); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+}
