@@ -9,6 +9,8 @@ import (
 // Kinds of services.
 const (
 	HTTP     = "http"
+	GRPC     = "grpc"
+	Gateway  = "gateway"
 	Postgres = "postgres"
 )
 
@@ -33,25 +35,31 @@ func (s Spec) Check() error {
 		}
 		names[v.Name] = true
 		switch v.Kind {
-		case HTTP:
+		case HTTP, GRPC, Gateway:
 			if v.Rows != 0 || v.Payload != 0 {
-				fault("service %s: rows and payload are for postgres, this is http", v.Name)
+				fault("service %s: rows and payload are for postgres, this is %s", v.Name, v.Kind)
+			}
+			if v.Slots > 0 && v.Delay == 0 && v.DelayMax == 0 {
+				fault("service %s: slots need a delay, for a request that takes no time needs no slot", v.Name)
 			}
 		case Postgres:
 			if v.TLS || v.Delay != 0 || v.DelayMax != 0 || v.Serial != 0 || v.Slots != 0 {
-				fault("service %s: tls, delay, serial and slots are for http, this is postgres", v.Name)
+				fault("service %s: tls, delay, serial and slots are for http, grpc and gateway, this is postgres", v.Name)
 			}
 		default:
-			fault("service %s: unknown kind %q, expected http or postgres", v.Name, v.Kind)
+			fault("service %s: unknown kind %q, expected http, grpc, gateway or postgres", v.Name, v.Kind)
 		}
-		if v.Delay < 0 || v.DelayMax < 0 || v.Serial < 0 || v.Slots < 0 || v.Rows < 0 || v.Payload < 0 {
+		if node := s.service(v.Node); v.Kind == Gateway && (node == nil || node.Kind != HTTP && node.Kind != GRPC) {
+			fault("service %s: a gateway asks a node of kind http or grpc, and %q is none", v.Name, v.Node)
+		}
+		if v.Kind != Gateway && (v.Node != "" || v.Timeout != 0) {
+			fault("service %s: node and timeout are for gateway, this is %s", v.Name, v.Kind)
+		}
+		if v.Delay < 0 || v.DelayMax < 0 || v.Serial < 0 || v.Slots < 0 || v.Rows < 0 || v.Payload < 0 || v.Timeout < 0 {
 			fault("service %s: negative numbers make no sense", v.Name)
 		}
 		if v.DelayMax > 0 && v.DelayMax < v.Delay {
 			fault("service %s: the least delay %v is greater than the most, %v", v.Name, v.Delay, v.DelayMax)
-		}
-		if v.Kind == HTTP && v.Slots > 0 && v.Delay == 0 && v.DelayMax == 0 {
-			fault("service %s: slots need a delay, for a request that takes no time needs no slot", v.Name)
 		}
 		if v.Kind == Postgres && v.Payload > 0 && float64(v.Rows)*float64(v.Payload) > mostData {
 			fault("service %s: %d rows of %d bytes are more than 1 GiB", v.Name, v.Rows, v.Payload)
@@ -77,6 +85,16 @@ func (s Spec) Check() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// service is the service of a name, nil if there is none.
+func (s Spec) service(name string) *Service {
+	for i := range s.Services {
+		if s.Services[i].Name == name {
+			return &s.Services[i]
+		}
+	}
+	return nil
 }
 
 // mostData is how many bytes a database may hold.

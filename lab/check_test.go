@@ -20,6 +20,15 @@ func TestCheck(t *testing.T) {
 		"": {Services: []lab.Service{
 			with(web, func(s *lab.Service) { s.TLS, s.Delay, s.DelayMax, s.Serial, s.Slots = true, 1, 2, 3, 4 }), db,
 		}, Routes: []lab.Route{direct, {Name: "hybrid", RTT: 1, Jitter: 1, Bandwidth: 1, Window: 1, Relay: &lab.Relay{RTT: 1, Window: 1}}}},
+		"gateways": {Services: []lab.Service{
+			{Name: "rpc", Kind: lab.Gateway, Node: "node", Timeout: 1, Delay: 1, Slots: 1, TLS: true},
+			{Name: "node", Kind: lab.GRPC, TLS: true, Delay: 1, DelayMax: 2, Serial: 3, Slots: 4},
+			{Name: "rest", Kind: lab.Gateway, Node: "api"}, web,
+		}, Routes: []lab.Route{direct}},
+		`and "rest" is none`:       {Services: []lab.Service{{Name: "rest", Kind: lab.Gateway, Node: "rest"}}, Routes: []lab.Route{direct}},
+		`and "db" is none`:         {Services: []lab.Service{{Name: "rest", Kind: lab.Gateway, Node: "db"}, db}, Routes: []lab.Route{direct}},
+		`and "" is none`:           {Services: []lab.Service{{Name: "rest", Kind: lab.Gateway}}, Routes: []lab.Route{direct}},
+		"are for gateway":          {Services: []lab.Service{with(web, func(s *lab.Service) { s.Timeout = 1 })}, Routes: []lab.Route{direct}},
 		"needs a service":          {Routes: []lab.Route{direct}},
 		"needs a route":            {Services: []lab.Service{web}},
 		"a service needs a name":   {Services: []lab.Service{{Kind: lab.HTTP}}, Routes: []lab.Route{direct}},
@@ -39,7 +48,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := spec.Check()
-			if want == "" {
+			if want == "" || want == "gateways" {
 				if err != nil {
 					t.Error(err)
 				}

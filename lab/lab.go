@@ -158,8 +158,8 @@ func (l *Lab) ask(ctx context.Context, request, answer any) error {
 	return nil
 }
 
-// Addresses is where to reach each service by each route: by the route's name, then the service's. It is a URL for http, a
-// DSN for postgres. The caller may not change it.
+// Addresses is where to reach each service by each route: by the route's name, then the service's. It is a URL for http
+// and gateway, host and port for grpc, a DSN for postgres. The caller may not change it.
 func (l *Lab) Addresses() map[string]map[string]string { return l.ready.Addresses }
 
 // CA is the authority that signed the certificate of services over TLS, in PEM; nil if there are none.

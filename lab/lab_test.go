@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -278,6 +279,38 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %s", route, body)
 		}
 		tr.CloseIdleConnections()
+	}
+}
+
+// Services may come in any order; a gateway finds its node, and the address of grpc is host and port.
+func TestServerToServer(t *testing.T) {
+	l := start(t, lab.Spec{
+		Services: []lab.Service{
+			{Name: "rest", Kind: lab.Gateway, Node: "node_http"},
+			{Name: "rpc", Kind: lab.Gateway, Node: "node_grpc"},
+			{Name: "node_http", Kind: lab.HTTP},
+			{Name: "node_grpc", Kind: lab.GRPC},
+		},
+		Routes: []lab.Route{{Name: "direct"}, {Name: "hybrid", Relay: &lab.Relay{}}},
+	})
+	for route, addresses := range l.Addresses() {
+		for _, service := range []string{"rest", "rpc"} {
+			if body, _ := get(t, client(t, true), addresses[service]+"/strings?bytes=100"); len(body) != 100 {
+				t.Errorf("%s.%s: %d bytes", route, service, len(body))
+			}
+		}
+		if _, _, err := net.SplitHostPort(addresses["node_grpc"]); err != nil {
+			t.Error(err)
+		}
+	}
+	counts, err := l.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{"rest", "rpc", "node_http", "node_grpc"} {
+		if got := counts.Services[service].Requests; got != 2 {
+			t.Errorf("%s had %d requests, want one by each route", service, got)
+		}
 	}
 }
 

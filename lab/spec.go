@@ -13,14 +13,18 @@ type Spec struct {
 // Service is a system under test.
 type Service struct {
 	Name string `json:"name"`
-	Kind string `json:"kind"` // "http" or "postgres"
+	Kind string `json:"kind"` // "http", "grpc", "gateway" or "postgres"
 
-	// Of http.
-	TLS      bool          `json:"tls,omitempty"`      // TLS with HTTP/1.1 and HTTP/2; otherwise HTTP/1.1 and h2c
+	// Of http, grpc and gateway.
+	TLS      bool          `json:"tls,omitempty"`      // TLS with HTTP/1.1 and HTTP/2; otherwise HTTP/1.1 and h2c. Of grpc: HTTP/2 alone
 	Delay    time.Duration `json:"delay,omitempty"`    // work of each request, at the same time as others'
 	DelayMax time.Duration `json:"delayMax,omitempty"` // if greater than Delay: uniform between the two
 	Serial   time.Duration `json:"serial,omitempty"`   // work of each request, one request after the other
 	Slots    int           `json:"slots,omitempty"`    // requests at work at the same time, others queue; 0: no limit
+
+	// Of gateway.
+	Node    string        `json:"node,omitempty"`    // the http or grpc service that it asks, by what that one speaks
+	Timeout time.Duration `json:"timeout,omitempty"` // for the node's answer; 0: none
 
 	// Of postgres.
 	Rows    int   `json:"rows,omitempty"`    // rows of table documents

@@ -12,10 +12,13 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/planrun/planrun/lab"
 )
@@ -35,7 +38,7 @@ type Figures struct {
 	Connection time.Duration
 	// Rendezvous is the relay's part of Connection: measured, it is all that is more than was asked for without it.
 	Rendezvous time.Duration
-	// Down and Up are the throughput of one connection from and to the service, in bytes a second.
+	// Down and Up are the throughput of one connection from and to a service of kind http, in bytes a second.
 	Down, Up float64
 }
 
@@ -57,7 +60,7 @@ func Measure(ctx context.Context, spec lab.Spec, addresses map[string]map[string
 				return rows, fmt.Errorf("no address of %s by %s is known", s.Name, r.Name)
 			}
 			var err error
-			if row.Measured, err = measure(ctx, address, ca); err != nil {
+			if row.Measured, err = measure(ctx, s, address, ca); err != nil {
 				return rows, fmt.Errorf("measure %s by %s: %w", s.Name, r.Name, err)
 			}
 			if r.Relay != nil {
@@ -105,16 +108,38 @@ func Asked(r lab.Route, s lab.Service) Figures {
 	return f
 }
 
-// handshakes is how many round trips a connection takes above TCP before the first call.
+// handshakes is how many round trips a connection takes above TCP before the first call. A client of gRPC waits for the
+// server's settings.
 func handshakes(s lab.Service) int {
+	n := 0
 	if s.TLS || s.Kind == lab.Postgres {
-		return 1
+		n++
 	}
-	return 0
+	if s.Kind == lab.GRPC {
+		n++
+	}
+	return n
 }
 
-func measure(ctx context.Context, address string, ca []byte) (Figures, error) {
-	if strings.HasPrefix(address, "postgres:") {
+func measure(ctx context.Context, s lab.Service, address string, ca []byte) (Figures, error) {
+	switch s.Kind {
+	case lab.GRPC:
+		return timings(ctx, func(context.Context) (call, func(), error) {
+			transport := insecure.NewCredentials()
+			if s.TLS {
+				transport = credentials.NewTLS(trust(ca))
+			}
+			channel, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithNoProxy())
+			if err != nil {
+				return nil, nil, err
+			}
+			health := healthv1.NewHealthClient(channel)
+			return func(ctx context.Context) error {
+				_, err := health.Check(ctx, &healthv1.HealthCheckRequest{})
+				return err
+			}, func() { channel.Close() }, nil
+		})
+	case lab.Postgres:
 		return timings(ctx, func(ctx context.Context) (call, func(), error) {
 			conn, err := pgconn.Connect(ctx, address)
 			if err != nil {
@@ -134,7 +159,7 @@ func measure(ctx context.Context, address string, ca []byte) (Figures, error) {
 		}, client.CloseIdleConnections, nil
 	}
 	f, err := timings(ctx, open)
-	if err != nil {
+	if err != nil || s.Kind == lab.Gateway {
 		return f, err
 	}
 	client := newClient(ca)
@@ -205,11 +230,16 @@ func newClient(ca []byte) *http.Client {
 	tr := &http.Transport{MaxConnsPerHost: 1, WriteBufferSize: 64 << 10, Protocols: new(http.Protocols)}
 	tr.Protocols.SetHTTP1(true)
 	if len(ca) > 0 {
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(ca)
-		tr.TLSClientConfig = &tls.Config{RootCAs: roots}
+		tr.TLSClientConfig = trust(ca)
 	}
 	return &http.Client{Transport: tr}
+}
+
+// trust is a configuration that trusts an authority alone.
+func trust(ca []byte) *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &tls.Config{RootCAs: roots}
 }
 
 func do(ctx context.Context, client *http.Client, method, url string, body io.Reader) (int64, error) {

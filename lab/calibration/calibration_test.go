@@ -29,6 +29,9 @@ func TestAsked(t *testing.T) {
 		"rtt":       {lab.Route{RTT: 12 * ms}, web, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 12 * ms}},
 		"tls":       {lab.Route{RTT: 12 * ms}, safe, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 24 * ms}},
 		"database":  {lab.Route{RTT: 12 * ms, Bandwidth: 1e6}, db, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 24 * ms}},
+		"grpc":      {lab.Route{RTT: 12 * ms, Bandwidth: 1e6}, lab.Service{Kind: lab.GRPC}, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 24 * ms}},
+		"grpc tls":  {lab.Route{RTT: 12 * ms}, lab.Service{Kind: lab.GRPC, TLS: true}, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 36 * ms}},
+		"gateway":   {lab.Route{RTT: 12 * ms, Bandwidth: 1e6}, lab.Service{Kind: lab.Gateway}, Figures{P50: 12 * ms, P99: 12 * ms, Connection: 12 * ms}},
 		"bandwidth": {lab.Route{Bandwidth: 75e6}, web, Figures{Down: 75e6, Up: 75e6}},
 		"window": {lab.Route{RTT: 10 * ms, Bandwidth: 75e6, Window: 320_000}, web,
 			Figures{P50: 10 * ms, P99: 10 * ms, Connection: 10 * ms, Down: 32e6, Up: 32e6}},
@@ -51,6 +54,9 @@ func TestMeasure(t *testing.T) {
 			{Name: "api", Kind: lab.HTTP, Serial: ms},
 			{Name: "safe", Kind: lab.HTTP, TLS: true},
 			{Name: "db", Kind: lab.Postgres, Rows: 1},
+			{Name: "rpc", Kind: lab.GRPC, Delay: ms},
+			{Name: "sure", Kind: lab.GRPC, TLS: true},
+			{Name: "front", Kind: lab.Gateway, Node: "rpc"},
 		},
 		Routes: []lab.Route{
 			{Name: "direct", RTT: 4 * ms, Window: 320_000},
@@ -82,7 +88,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: %.1f and %.1f MB/s, asked for %.1f", names[len(names)-1], got.Down/1e6, got.Up/1e6, asked.Down/1e6)
 		}
 	}
-	if got, want := strings.Join(names, " "), "direct.api direct.safe direct.db hybrid.api hybrid.safe hybrid.db"; got != want {
+	if got, want := strings.Join(names, " "), "direct.api direct.safe direct.db direct.rpc direct.sure direct.front hybrid.api hybrid.safe hybrid.db hybrid.rpc hybrid.sure hybrid.front"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

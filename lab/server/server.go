@@ -3,6 +3,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/planrun/planrun/engine/clock"
@@ -130,7 +132,10 @@ func Start(ctx context.Context, spec lab.Spec) (*Server, error) {
 func (s *Server) start(ctx context.Context, spec lab.Spec) error {
 	c := clock.New()
 	var authority *service.Authority
-	for _, described := range spec.Services {
+	// Gateways come last: their nodes listen by then.
+	services := slices.Clone(spec.Services)
+	slices.SortStableFunc(services, func(a, b lab.Service) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, described := range services {
 		if described.TLS && authority == nil {
 			var err error
 			if authority, err = service.NewAuthority(); err != nil {
@@ -143,6 +148,11 @@ func (s *Server) start(ctx context.Context, spec lab.Spec) error {
 		switch described.Kind {
 		case lab.HTTP:
 			v, err = service.ListenHTTP(c, described, authority)
+		case lab.GRPC:
+			v, err = service.ListenGRPC(c, described, authority)
+		case lab.Gateway:
+			i := slices.IndexFunc(services, func(o lab.Service) bool { return o.Name == described.Node })
+			v, err = service.ListenGateway(c, described, services[i], s.services[described.Node].Address(), authority)
 		case lab.Postgres:
 			v, err = postgres.Listen(ctx, described)
 		}
@@ -158,6 +168,14 @@ func (s *Server) start(ctx context.Context, spec lab.Spec) error {
 		}
 	}
 	return nil
+}
+
+// rank orders services by what they need to be there.
+func rank(s lab.Service) int {
+	if s.Kind == lab.Gateway {
+		return 1
+	}
+	return 0
 }
 
 // lead opens a route to every service.
@@ -205,6 +223,8 @@ func address(s lab.Service, at string) string {
 	switch {
 	case s.Kind == lab.Postgres:
 		return "postgres://planrun@" + at + "/lab?sslmode=disable"
+	case s.Kind == lab.GRPC:
+		return at
 	case s.TLS:
 		return "https://" + at
 	}

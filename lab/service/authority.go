@@ -67,3 +67,10 @@ func NewAuthority() (*Authority, error) {
 
 // PEM is the authority's own certificate, for clients to trust.
 func (a *Authority) PEM() []byte { return a.pem }
+
+// pool trusts the authority alone.
+func (a *Authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.pem)
+	return pool
+}

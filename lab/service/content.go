@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 )
 
 // contentLength is a power of two, so that an offset wraps with a mask.
@@ -42,6 +43,18 @@ func (c content) write(w io.Writer, offset, n int64) error {
 		n -= int64(len(part))
 	}
 	return nil
+}
+
+// text is n bytes of content from a random place.
+func (c content) text(n int64) string {
+	if n <= contentLength {
+		from := rand.Int64N(contentLength - n + 1)
+		return string(c[from : from+n])
+	}
+	var b strings.Builder
+	b.Grow(int(n))
+	c.write(&b, randomOffset(), n)
+	return b.String()
 }
 
 // file is size bytes of content, to be read from any place.

@@ -49,7 +49,7 @@ func ListenHTTP(c *clock.Clock, spec lab.Service, authority *Authority) (*HTTP, 
 
 func (h *HTTP) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/status/{code}", status)
+	mux.HandleFunc("/status/{code}", statusAsked)
 	for pattern, handler := range map[string]http.HandlerFunc{
 		"GET /{$}":     home(h.name),
 		"GET /strings": h.strings,
@@ -105,8 +105,8 @@ func (h *HTTP) file(w http.ResponseWriter, r *http.Request) {
 	h.content.write(w, 0, n)
 }
 
-// status answers with the status that is asked for.
-func status(w http.ResponseWriter, r *http.Request) {
+// statusAsked answers with the status that is asked for.
+func statusAsked(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))
 	if err != nil || code < 200 || code > 599 {
 		http.Error(w, "status must lie between 200 and 599", http.StatusBadRequest)

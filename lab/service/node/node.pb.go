@@ -25,7 +25,7 @@ type WorkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Comes back in the reply.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// How long the payload of the reply is; at most 4 MiB.
+	// How long the payload of the reply is; at most 64 MiB.
 	Bytes int64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// A gRPC status other than 0 is the answer, without any work.
 	Status        int32 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
@@ -149,7 +149,7 @@ func (x *WorkReply) GetNumber() int64 {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Text  string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// How long the payload of each reply is; at most 4 MiB.
+	// How long the payload of each reply is; at most 64 MiB.
 	Bytes int64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// How many replies there are; -1 for no end.
 	Count         int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
