@@ -413,3 +413,35 @@ func TestResetStream(t *testing.T) {
 		t.Errorf("the server counted %d, want 2", n)
 	}
 }
+
+// An answer that comes before the request was read is heard, and the next request's body is not mixed with the rest.
+func TestEarlyAnswerOnStream(t *testing.T) {
+	s := serve(t, plain2, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/early" {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n)
+	})
+	d := New()
+	body := drivertest.Func(func(in *drivers.Input) any { return strings.Repeat("x", 1<<20) })
+	early := fields2(s.addr(), "/early")
+	early["post"], early["body"] = early["get"], body
+	whole := fields2(s.addr(), "/whole")
+	whole["post"], whole["body"] = whole["get"], body
+	delete(early, "get")
+	delete(whole, "get")
+	b := drivertest.NewBench(t, d, early, drivers.Pool{Users: 1}, "body")
+	then := drivertest.Prepare(t, d, whole, "body")
+	session := b.Open()
+	for range 20 {
+		if r := b.Do(t.Context(), session, time.Minute); r.Err != nil || r.Status != http.StatusRequestEntityTooLarge {
+			t.Fatalf("early answer: %v, status %d", r.Err, r.Status)
+		}
+		r := b.DoCall(t.Context(), session, then, time.Minute)
+		if got := value(t, r, "body"); got != fmt.Sprint(1<<20) || r.BytesOut != 1<<20 {
+			t.Fatalf("the server read %v, %d bytes out", got, r.BytesOut)
+		}
+	}
+}

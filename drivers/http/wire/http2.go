@@ -38,7 +38,13 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 	response, err := m.conn.RoundTrip(request)
 	first := time.Now()
 	if sent != nil {
-		out.BytesOut += sent.read.Load()
+		defer func() {
+			n := sent.read.Load()
+			out.BytesOut += n
+			if n < sent.Size() {
+				s.msg.body = nil // it may be read still: the next call needs memory of its own
+			}
+		}()
 	}
 	if err != nil {
 		if strings.Contains(err.Error(), "http2: client conn not usable") && !out.Opened {
