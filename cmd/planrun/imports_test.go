@@ -27,7 +27,7 @@ var rules = []struct {
 	{"engine/metric", []string{"drivers$", "engine/record", "engine/quantity"}},
 	{"engine/compare", []string{"engine/record", "engine/metric", "engine/quantity"}},
 	{"engine/expression", []string{"drivers$", "engine/diag", "engine/quantity"}},
-	{"engine/result", []string{"drivers$", "engine/record"}},
+	{"engine/result", []string{"drivers$", "engine/record", "engine/quantity"}},
 	{"engine/verdict", []string{"drivers$", "engine/"}},
 	{"engine/plan", []string{"drivers$", "engine/diag", "engine/quantity", "engine/expression", "lab$"}},
 	{"engine$", []string{"drivers$", "engine/"}},
