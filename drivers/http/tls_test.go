@@ -123,7 +123,11 @@ func TestMutualTLS(t *testing.T) {
 					probe := b.Client.Probe(t.Context())
 					call := b.Do(t.Context(), b.Open(), time.Minute)
 					for what, err := range map[string]error{"probe": probe, "call": call.Err} {
+						// With TLS 1.3 the call has sent its request before the server judges it, and the reset that
+						// follows may overtake the server's reason. The probe, which sends nothing, always hears it.
+						overtaken := what == "call" && version == tls.VersionTLS13 && drivers.KindOf(err) == drivers.Reset
 						switch {
+						case c.want != "" && overtaken:
 						case c.want == "" && err != nil:
 							t.Errorf("%s: %v", what, err)
 						case c.want != "" && (drivers.KindOf(err) != drivers.TLS || !strings.Contains(err.Error(), c.want)):
