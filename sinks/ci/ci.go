@@ -76,19 +76,21 @@ func (s *Session) Plan(run *result.Run, results string, reports []string) error 
 		s.reports = append(s.reports, results)
 	}
 	s.reports = append(s.reports, reports...)
+	for _, v := range d.Verdicts {
+		s.warned = s.warned || v.Warning
+		if v.Outcome != result.Passed && !v.Warning {
+			s.failed++
+		}
+	}
 	var errs []error
 	list := d.Verdicts
 	if !d.Outcome.Good() && !slices.ContainsFunc(list, func(v digest.Verdict) bool { return v.Outcome != result.Passed && !v.Warning }) {
 		// No assertion tells why the run did not pass.
-		list = append([]digest.Verdict{{Outcome: result.Inconclusive, Assertion: d.Title, Detail: []string{d.Outcome.Line}}}, list...)
+		list = append([]digest.Verdict{{Outcome: result.Inconclusive, Assertion: d.Title, Value: d.Outcome.Line}}, list...)
 	}
 	for _, v := range list {
 		if v.Outcome == result.Passed {
 			continue
-		}
-		s.warned = s.warned || v.Warning
-		if !v.Warning {
-			s.failed++
 		}
 		if s.left == 0 {
 			continue
