@@ -157,3 +157,43 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 }
+
+func TestTrend(t *testing.T) {
+	trend := &Trend{}
+	for _, run := range sinktest.Trend(t) {
+		trend.Add(run)
+	}
+	var starts []string
+	for _, r := range trend.Runs {
+		starts = append(starts, r.Label)
+	}
+	if got := strings.Join(starts, ", "); got != "2026-11-20 03:00, 2026-11-23 03:00, 2026-11-26 03:00, 2026-11-29 03:00" {
+		t.Errorf("the runs are %s", got)
+	}
+	for _, x := range trend.Tables {
+		if len(x.Loads) != 4 || len(x.Columns) == 0 {
+			t.Fatalf("%s has %d loads and %d columns", x.Title, len(x.Loads), len(x.Columns))
+		}
+		for _, c := range x.Columns {
+			if len(c.Cells) != 4 {
+				t.Fatalf("%s of %s has %d values for 4 runs", c.Label(), x.Title, len(c.Cells))
+			}
+			for i, v := range c.Cells {
+				if ran := x.Phase == "sequential" || i >= 2; v.Known != ran {
+					t.Errorf("%s of %s, run %d: %+v", c.Label(), x.Title, i, v)
+				}
+			}
+		}
+	}
+	// The slow run is the third, and the last change is from it.
+	c := trend.Tables[0].Columns[0]
+	if !(c.Cells[2].Value > 1.2*c.Cells[1].Value) || !strings.HasPrefix(c.Change(), "-3") {
+		t.Errorf("%s: %v, %s", c.Label(), c.Cells, c.Change())
+	}
+	notes := strings.Join(trend.Notes(), "\n")
+	for _, want := range []string{"the load is not the same", "lab in the box", "failed: 1 of 1 assertion"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+}

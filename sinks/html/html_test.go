@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/planrun/planrun/sinks"
+	"github.com/planrun/planrun/sinks/digest"
 	"github.com/planrun/planrun/sinks/sinktest"
 )
 
@@ -122,4 +123,17 @@ func TestAxis(t *testing.T) {
 			t.Errorf("from %v: %d ticks", low, n)
 		}
 	}
+}
+
+func TestTrend(t *testing.T) {
+	trend := &digest.Trend{}
+	for _, run := range sinktest.Trend(t) {
+		trend.Add(run)
+	}
+	var b bytes.Buffer
+	if err := New(Options{}).WriteTrend(&b, trend); err != nil {
+		t.Fatal(err)
+	}
+	offline(t, b.Bytes())
+	sinktest.Golden(t, "testdata/trend.html", b.Bytes())
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/planrun/planrun/sinks"
+	"github.com/planrun/planrun/sinks/digest"
 	"github.com/planrun/planrun/sinks/sinktest"
 )
 
@@ -110,4 +111,17 @@ func TestEscape(t *testing.T) {
 			t.Errorf("code %q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+func TestTrend(t *testing.T) {
+	trend := &digest.Trend{}
+	for _, run := range sinktest.Trend(t) {
+		trend.Add(run)
+	}
+	var b bytes.Buffer
+	if err := New(Options{}).WriteTrend(&b, trend); err != nil {
+		t.Fatal(err)
+	}
+	intact(t, b.Bytes())
+	sinktest.Golden(t, "testdata/trend.md", b.Bytes())
 }
