@@ -88,11 +88,11 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	run, loadErr := result.Open(path)
 	if err == nil && loadErr == nil {
 		var j *verdict.Judgement
-		if j, report.Err = verdict.Judge(run, run.Assertions, run.Vars); j != nil {
+		if j, report.Err = verdict.Judge(run, verdict.CaseOf(run)); j != nil {
 			for i := range j.Rows {
 				report.Err = errors.Join(report.Err, r.emit(&j.Rows[i]))
 			}
-			end.Outcome, end.Exit = j.Outcome, j.Exit
+			end.Outcome, end.Exit, end.Notes = j.Outcome, j.Exit, j.Notes
 			run.Verdicts = j.Rows
 		}
 	}
@@ -134,12 +134,17 @@ func header(p *plan.Plan, opt Options, start time.Time) *result.Header {
 	for _, t := range p.Targets {
 		h.Targets = append(h.Targets, result.Target{Name: t.Name, Lab: t.Lab})
 	}
-	h.Assertions = Assertions(p)
+	h.Assertions, h.Strict, h.Against = assertions(p), p.StrictSamples, p.Against.Path
 	return h
 }
 
-// Assertions are those that a plan writes, as the stream keeps them and verdict.Judge takes them.
-func Assertions(p *plan.Plan) []result.Assertion {
+// Case is what a plan judges a run by, but for the earlier run.
+func Case(p *plan.Plan) verdict.Case {
+	return verdict.Case{Assertions: assertions(p), Vars: p.Vars, Strict: p.StrictSamples}
+}
+
+// assertions are those that a plan writes, as the stream keeps them.
+func assertions(p *plan.Plan) []result.Assertion {
 	var list []result.Assertion
 	for _, a := range p.Assertions {
 		severity := ""
@@ -148,6 +153,7 @@ func Assertions(p *plan.Plan) []result.Assertion {
 		}
 		list = append(list, result.Assertion{
 			Text: a.Text, Place: a.Place.String(), Scenario: a.Scenario, Phase: a.Phase, Severity: severity,
+			Window: a.Window, Abort: a.Abort, After: a.After,
 		})
 	}
 	return list

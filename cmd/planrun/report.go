@@ -53,15 +53,15 @@ func (c *checkCommand) run(p *program) (int, error) {
 	if err != nil {
 		return verdict.ExitUsage, err
 	}
-	assertions, vars := run.Assertions, run.Vars
+	by := verdict.CaseOf(run)
 	if c.Plan != "" {
 		plans, good := p.load([]string{c.Plan}, c.options())
 		if !good {
 			return verdict.ExitUsage, nil
 		}
-		assertions, vars = engine.Assertions(plans[0]), plans[0].Vars
+		by = engine.Case(plans[0])
 	}
-	j, err := verdict.Judge(run, assertions, vars)
+	j, err := verdict.Judge(run, by)
 	if err != nil {
 		return verdict.ExitUsage, err
 	}

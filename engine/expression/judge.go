@@ -25,6 +25,8 @@ type Judgement struct {
 	Truth Truth
 	// Value and Limit are the two sides of the comparison that decided, or of the first one; the measured side is Value.
 	Value, Limit string
+	// Address is the index of the address that Value is of; -1 where Value is computed from several, or from none.
+	Address int
 	// Missing are the indexes of the addresses that were needed and have no data.
 	Missing []int
 	// Values has every address of the assertion, as in "direct.p50 = 13.1ms".
@@ -54,7 +56,7 @@ func (a *Assertion) Judge(get func(i int) (float64, bool)) Judgement {
 			j.known[i] = false
 		}
 	}
-	out := Judgement{Truth: j.truth(a.root, true)}
+	out := Judgement{Truth: j.truth(a.root, true), Address: -1}
 	for i, address := range a.addresses {
 		text := "no data"
 		if j.known[i] {
@@ -73,7 +75,7 @@ func (a *Assertion) Judge(get func(i int) (float64, bool)) Judgement {
 			out.Why = append(out.Why, c.why)
 		}
 		if i == 0 || mattered && !decided {
-			out.Value, out.Limit, out.Excess = c.value, c.limit, c.excess
+			out.Value, out.Limit, out.Excess, out.Address = c.value, c.limit, c.excess, c.address
 			decided = decided || mattered
 		}
 	}
@@ -126,6 +128,7 @@ type compared struct {
 	value, limit string
 	why          string
 	excess       float64
+	address      int // that value is of; -1 if none
 }
 
 // truth evaluates a condition. want is false under an odd number of nots.
@@ -179,7 +182,7 @@ func (j *judge) compare(t *term, want bool) Truth {
 			result = True
 		}
 	}
-	c := compared{truth: result}
+	c := compared{truth: result, address: -1}
 	if !want {
 		c.truth = negate(result)
 	}
@@ -192,6 +195,13 @@ func (j *judge) compare(t *term, want bool) Truth {
 	c.value, c.limit = left, right
 	if t.left.constant && !t.right.constant {
 		c.value, c.limit = right, left
+	}
+	measured := t.left
+	if t.left.constant && !t.right.constant {
+		measured = t.right
+	}
+	if measured.op == opAddress {
+		c.address = measured.index
 	}
 	s := j.assertion.source
 	c.why = s.textOf(t.at) + ": "

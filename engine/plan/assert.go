@@ -13,7 +13,7 @@ type writtenAssertion struct {
 	n               *node
 	place           diag.Place
 	scenario, phase string
-	warn            bool
+	long            longForm
 }
 
 // asserts decodes a list of assertions, or a single one.
@@ -27,20 +27,14 @@ func (b *binder) asserts(n *node, scenario, phase string) []*writtenAssertion {
 	}
 	var out []*writtenAssertion
 	for _, it := range items {
-		warn := false
-		if it.shape == mapping && (it.value("assert") != nil || it.value("severity") != nil) {
-			s := b.section(it, it, b.format.long, b.scope)
-			warn = s.text("severity") == "warn"
-			if it = s.node("assert"); it == nil {
-				continue
-			}
-			if it.shape == sequence {
-				b.on(it, "write an item for each", "expected one assertion, not a list")
+		var long longForm
+		if it.isLong(b.format.long) {
+			if it, long = b.longForm(it); it == nil {
 				continue
 			}
 		}
 		for _, e := range b.expressions(it) {
-			out = append(out, &writtenAssertion{e, b.place(e), scenario, phase, warn})
+			out = append(out, &writtenAssertion{e, b.place(e), scenario, phase, long})
 		}
 	}
 	return out
@@ -59,11 +53,15 @@ func (b *binder) assertions(p *Plan, written []*writtenAssertion, complete bool)
 			b.explain(w.n, errs)
 			continue
 		}
-		if complete && !b.fits(p, w, a) {
+		if complete && !(b.fits(p, w, a) && b.fitsLong(p, w, a)) {
+			continue
+		}
+		if w.long.out {
 			continue
 		}
 		p.Assertions = append(p.Assertions, &Assertion{
-			Assertion: a, Text: w.n.text, Place: b.textPlace(w.n), Scenario: w.scenario, Phase: w.phase, Warn: w.warn,
+			Assertion: a, Text: w.n.text, Place: b.textPlace(w.n), Scenario: w.scenario, Phase: w.phase,
+			Warn: w.long.warn, Window: w.long.window, Abort: w.long.abort, After: w.long.after,
 		})
 	}
 }
@@ -108,7 +106,7 @@ func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
 			if ad.Phase != "" && ad.Phase != ph.Name || phase != "" && phase != ph.Name {
 				continue
 			}
-			if ph.hasStage(ad) && p.hasTarget(ad.Target) {
+			if ph.hasStage(ad) && p.hasTarget(ad.Target) && (ad.Metric.Name != "rate_held" || ph.Capacity != nil) {
 				return true
 			}
 		}
@@ -148,6 +146,9 @@ func (b *binder) nowhere(ad *expression.Address, w *writtenAssertion) string {
 		what = "scenario " + scenario
 	}
 	var parts []string
+	if ad.Metric.Name == "rate_held" && ad.Stage == "" && !ad.Ramp {
+		return "rate_held is of a capacity phase, and there is none that this leads to"
+	}
 	if ph := ad.Phase; ph != "" {
 		parts = append(parts, "phase "+ph)
 	} else if w.phase != "" {

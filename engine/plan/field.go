@@ -23,6 +23,7 @@ const (
 	CountKind      drivers.Kind = 64 + iota // a whole number, at least 1
 	RateKind                                // a number of iterations per second, minute or hour
 	SpeedKind                               // a number of bytes per second
+	ShareKind                               // a percentage
 	SpanKind                                // a duration, or two with .. between them
 	WarmupKind                              // a number of iterations, or a duration
 	NameKind                                // an identifier

@@ -35,6 +35,8 @@ func (f Field) of(item Field) Field { f.Item = &item; return f }
 
 func (f Field) exactly(keys ...string) Field { f.Exactly = keys; return f }
 
+func (f Field) main() Field { f.Main = true; return f }
+
 func (f Field) alone() Field { f.Alone = true; return f }
 
 func (f Field) required() Field { f.Required = true; return f }
@@ -45,6 +47,10 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 	f.long = []Field{
 		entry("assert", ExpressionKind, "assertion", "What has to hold.", "p95 < 500ms").required(),
 		entry("severity", drivers.Choice, "severity", "`warn` reports the assertion and does not fail the run.").choices("fail", "warn").otherwise("fail"),
+		entry("window", drivers.Duration, "window", "It has to hold in each whole window of this length, and not of the whole. The report shows the worst one.", "10s"),
+		entry("abort", drivers.Bool, "abort", "`true` looks every second at what was measured so far of a cell, and ends the run once the assertion is false of it.").otherwise("false"),
+		entry("after", drivers.Duration, "grace time", "How far into a round `abort` looks for the first time.", "10s").otherwise("0s"),
+		entry("when", ExpressionKind, "condition", "Whether the assertion is judged at all. It is known before the load: of `vars` and `env`.", `(env.STAGE ?? "test") == "prod"`),
 	}
 	title := entry("title", drivers.Text, "title", "What people read instead of the name.")
 	timeout := entry("timeout", drivers.Duration, "time-out", "How long an iteration may take, from its start. The innermost one counts: phase, scenario, defaults.", "5s", "1m30s").otherwise("30s")
@@ -93,6 +99,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 			entry("arrivals", drivers.Choice, "arrivals", "`even` spaces arrivals evenly; `poisson` draws them, as independent callers would come. Only with `rate`.").choices("even", "poisson").otherwise("even"),
 			entry("max_in_flight", CountKind, "most in flight", "How many iterations may be under way at a time; further arrivals wait. Only with `rate`. Left out: the rate times the time-out.", "500"),
 			entry("patience", drivers.Duration, "patience", "An arrival that would begin later than this after it was due is dropped. Only with `rate`. Left out: the time-out.", "1s"))).exactly("rate", "users", "stages"),
+		group(CapacitySearch, "highest rate", "A search for the highest rate at which `while` holds, on each target by itself. It is `rate_held` in assertions.", params(f.capacity()...)),
 	}
 	phases := entry("phases", SequenceKind, "phases", "How iterations are driven, one phase after the other.").of(entry("", OneOfKind, "phase", "A kind of phase and its parameters.").keys(f.phases))
 
@@ -165,6 +172,11 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("sinks", SequenceKind, "reports", "Reports that are written besides the results stream.").of(entry("", OneOfKind, "report", "A kind of report and its file.").keys(f.sink)),
 		entry("results", drivers.Group, "results", "Where the results stream goes.").keys(f.results),
 		entry("lab", drivers.Group, "lab", "Systems under test for rehearsal, started only when a target needs them.").keys(f.lab),
+		entry("against", drivers.Group, "earlier run", "The results of an earlier run, which `previous` stands for in assertions.").keys([]Field{
+			entry("path", drivers.Text, "path", "A results file, or one that `planrun save` made of it, relative to the working directory.", "baselines/v4.2.msgpack").required().main(),
+			entry("any_environment", drivers.Bool, "any environment", "`true` compares with a run from another kind of machine.").otherwise("false"),
+		}),
+		entry("strict_samples", drivers.Bool, "enough samples", "`true` makes a verdict on a percentile inconclusive if there are too few samples for it.").otherwise("false"),
 		entry("preflight", drivers.Bool, "preflight", "`false` does not try to reach every endpoint before the load.").otherwise("true"),
 	}
 	return f
@@ -172,6 +184,6 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 
 // unavailable are keys that plans of a later version have.
 var unavailable = []string{
-	"after", "against", "abort", "background", "before", "capacity", "capture", "data", "environments", "grpc", "include", "matrix",
-	"mix", "on_failure", "secrets", "steps", "strict_samples", "tags", "when", "while", "window",
+	"background", "before", "capture", "data", "environments", "grpc", "include", "matrix",
+	"mix", "on_failure", "secrets", "steps", "tags", "when",
 }

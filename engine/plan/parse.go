@@ -99,6 +99,7 @@ type binder struct {
 	targets []*target
 	scope   *expression.Scope // of what does not depend on a target
 	now     *usage            // of the step that is being decoded, nil outside of steps
+	whiles  []*writtenWhile
 }
 
 // plan decodes the root.
@@ -159,6 +160,10 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	p.Sinks = b.sinks(s.node("sinks"))
 	p.Results = b.results(s.node("results"), s.n.keyOf("results"))
 
+	p.StrictSamples = s.boolean("strict_samples", false)
+	p.Against = b.against(s.n.value("against"), s.n.keyOf("against"))
+
+	b.conditions()
 	if b.findings.HasErrors() {
 		// Addresses of what could not be decoded would only be found to lead nowhere.
 		b.assertions(p, written, false)

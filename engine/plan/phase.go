@@ -112,6 +112,8 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 		}
 	case RampAndHold:
 		b.rampAndHold(s, p, sound)
+	case CapacitySearch:
+		b.capacity(s, p, scenario, sound)
 	}
 	return p, nameNode, b.asserts(s.node("assert"), scenario, p.Name)
 }
@@ -125,6 +127,8 @@ func example(kind *Field) string {
 		return "parallel: {users: 50}"
 	case RampAndHold:
 		return "ramp-and-hold: {rate: 10/s, hold: 30s}"
+	case CapacitySearch:
+		return "capacity: {from: 50/s, to: 2000/s, hold: 30s, while: p95 < 500ms}"
 	}
 	return "- " + kind.Key
 }

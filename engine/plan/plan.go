@@ -23,11 +23,14 @@ type Plan struct {
 	Assertions  []*Assertion // all that are written, wherever they are
 	Sinks       []Sink
 	Results     Results
-	Lab         *lab.Spec // nil when no target that is used leads to it
-	Described   *lab.Spec // the lab that the plan describes, used or not; nil if it describes none
-	Preflight   bool
-	Vars        map[string]string // as written, for assertions that read them
-	Settings    map[string]string // what the command line changed, by key: vars.file_size, only
+	Against     Against
+	// StrictSamples makes a verdict on a percentile inconclusive when there are too few samples for it.
+	StrictSamples bool
+	Lab           *lab.Spec // nil when no target that is used leads to it
+	Described     *lab.Spec // the lab that the plan describes, used or not; nil if it describes none
+	Preflight     bool
+	Vars          map[string]string // as written, for assertions that read them
+	Settings      map[string]string // what the command line changed, by key: vars.file_size, only
 }
 
 // Target is a named variant of the system under test.
@@ -123,6 +126,18 @@ type Assertion struct {
 	Scenario string // where it is written; "" at the plan's level
 	Phase    string
 	Warn     bool // severity: warn
+	// Window, if not 0, is the length of the windows in each of which it has to hold.
+	Window time.Duration
+	// Abort ends the run once the assertion is false of what was measured so far of a cell, After into a round at the
+	// earliest.
+	Abort bool
+	After time.Duration
+}
+
+// Against names the results of an earlier run, which previous stands for in assertions.
+type Against struct {
+	Path           string // relative to the working directory; "" if there is none
+	AnyEnvironment bool   // it may come from another kind of machine
 }
 
 // Sink is a report that the plan asks for.

@@ -85,6 +85,7 @@ func definitions() object {
 		"rate":       literal("(" + rate + "|0)"),
 		"from":       object{"anyOf": []any{literal("(" + rate + "|0)"), whole(0, `(0|[1-9][0-9]*)`)}},
 		"speed":      literal("(" + size + "/(s|m|min|h)|0)"),
+		"share":      literal("(" + number + "%|0)"),
 		"span":       literal(duration + `(\.\.` + duration + `)?`),
 		"warmup":     object{"anyOf": []any{literal(duration), whole(0, `(0|[1-9][0-9]*)`)}},
 		"name":       object{"type": "string", "pattern": identifier.String()},
@@ -201,6 +202,8 @@ func (g *schemas) body(f Field) object {
 		return ref("rate")
 	case SpeedKind:
 		return ref("speed")
+	case ShareKind:
+		return ref("share")
 	case SpanKind:
 		return ref("span")
 	case WarmupKind:

@@ -28,6 +28,8 @@ func want(kind drivers.Kind) string {
 		return "a rate"
 	case SpeedKind:
 		return "a byte rate"
+	case ShareKind:
+		return "a percentage"
 	case SpanKind:
 		return "a duration, or two with .. between them"
 	case WarmupKind:
@@ -50,7 +52,7 @@ func want(kind drivers.Kind) string {
 // that are more than that.
 func (b *binder) simple(n *node, f *Field, scope *expression.Scope) (v bound, ok bool) {
 	switch f.Kind {
-	case drivers.Text, drivers.Bool, drivers.Int, drivers.Duration, drivers.Size, drivers.Choice, CountKind, RateKind, SpeedKind, SpanKind, WarmupKind, NameKind:
+	case drivers.Text, drivers.Bool, drivers.Int, drivers.Duration, drivers.Size, drivers.Choice, CountKind, RateKind, SpeedKind, ShareKind, SpanKind, WarmupKind, NameKind:
 	default:
 		return v, false
 	}
@@ -78,6 +80,8 @@ func (b *binder) simple(n *node, f *Field, scope *expression.Scope) (v bound, ok
 		v.i, err = quantity.ParseSize(text)
 	case SpeedKind:
 		v.f, err = quantity.ParseSpeed(text)
+	case ShareKind:
+		v.f, err = quantity.ParseShare(text)
 	case RateKind:
 		v.f, v.isNumber, err = parseRate(text, f.Key == "from")
 	case SpanKind:

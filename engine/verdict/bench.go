@@ -3,7 +3,9 @@ package verdict
 import (
 	"slices"
 
+	"github.com/planrun/planrun/engine/compare"
 	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/metric"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
@@ -11,7 +13,12 @@ import (
 // bench is the run that is judged, by the names that assertions use. It implements expression.Names.
 type bench struct {
 	run       *result.Run
+	previous  *bench // nil if there is none
 	vars      map[string]string
+	strict    bool
+	windows   map[windowKey]*record.Stats
+	remarks   []string
+	fewest    map[string]fewSamples // by percentile: the fewest samples that one was asserted of
 	cells     map[cellName]*result.CellResult
 	scenarios []string
 	phases    []string // of all scenarios, each once
@@ -22,8 +29,11 @@ type bench struct {
 
 type cellName struct{ scenario, phase, target string }
 
-func newBench(run *result.Run, vars map[string]string) *bench {
-	b := &bench{run: run, vars: vars, cells: map[cellName]*result.CellResult{}, kinds: map[string]expression.Kind{}}
+func newBench(run *result.Run, c Case) *bench {
+	b := &bench{run: run, vars: c.Vars, strict: c.Strict, fewest: map[string]fewSamples{}, cells: map[cellName]*result.CellResult{}, kinds: map[string]expression.Kind{}}
+	if c.Previous != nil {
+		b.previous = newBench(c.Previous, Case{})
+	}
 	learn := func(list []string, name string, kind expression.Kind) []string {
 		if name == "" || slices.Contains(list, name) {
 			return list
@@ -44,7 +54,7 @@ func newBench(run *result.Run, vars map[string]string) *bench {
 			steps = learn(steps, s.Name, expression.Step)
 		}
 		for _, s := range c.Stages {
-			if s.Kind != "ramp" {
+			if s.Kind == "hold" {
 				stages = learn(stages, s.Name, expression.Stage)
 			}
 		}
@@ -88,7 +98,7 @@ func (b *bench) bindings(addresses []*expression.Address, written result.Asserti
 		free.scenario = free.scenario || a.Scenario == ""
 		free.phase = free.phase || a.Phase == ""
 		free.target = free.target || a.Target == ""
-		free.difference = free.difference || a.Metric.Diff != "" && a.Target == ""
+		free.difference = free.difference || a.Metric.Diff != "" && !a.Metric.Previous && a.Target == ""
 	}
 	choose := func(free bool, inside string, all []string) []string {
 		switch {
@@ -108,7 +118,7 @@ func (b *bench) bindings(addresses []*expression.Address, written result.Asserti
 		for _, p := range choose(free.phase, written.Phase, b.phases) {
 			for _, t := range targets {
 				bound := binding{s, p, t}
-				if !slices.ContainsFunc(addresses, func(a *expression.Address) bool { return b.stats(a, bound) == nil }) {
+				if !slices.ContainsFunc(addresses, func(a *expression.Address) bool { return b.stats(a, bound, result.Pooled) == nil }) {
 					list = append(list, bound)
 				}
 			}
@@ -129,17 +139,18 @@ func either(written, bound string) string {
 	return bound
 }
 
-// stats is what an address reads in a row; nil if the run has no such cell, stage or step.
-func (b *bench) stats(a *expression.Address, bound binding) *record.Stats {
+// stats is what an address reads in a row, in one round or in all of them; nil if the run has no such cell, stage or step.
+func (b *bench) stats(a *expression.Address, bound binding, round int) *record.Stats {
 	c := b.cell(a, bound)
-	if c == nil {
+	if c == nil || a.Metric.Name == "rate_held" && !c.IsCapacity() {
 		return nil
 	}
-	return statsOf(c, a)
+	return statsOf(c, a, round)
 }
 
-// statsOf is the part of a cell that an address reads: the judged stages together, a stage of its own, or the ramps.
-func statsOf(c *result.CellResult, a *expression.Address) *record.Stats {
+// statsOf is the part of a cell that an address reads: the judged stages together, a stage of its own, or the ramps. Of a
+// capacity search it is the holds that confirm the answer, and has no data while there are none.
+func statsOf(c *result.CellResult, a *expression.Address, round int) *record.Stats {
 	step := record.Whole
 	if a.Step != "" {
 		step = slices.IndexFunc(c.Steps, func(s result.Step) bool { return s.Name == a.Step })
@@ -153,11 +164,85 @@ func statsOf(c *result.CellResult, a *expression.Address) *record.Stats {
 		stage = result.Ramps
 	case a.Stage != "":
 		stage = slices.IndexFunc(c.Stages, func(s result.Stage) bool { return s.Name == a.Stage })
+	case c.IsCapacity():
+		return c.Stats(round, stage, step)
 	}
 	if !slices.ContainsFunc(c.Stages, func(s result.Stage) bool {
 		return a.Ramp && s.Kind == "ramp" || a.Stage != "" && s.Name == a.Stage || !a.Ramp && a.Stage == "" && s.Judged
 	}) {
 		return nil
 	}
-	return c.Stats(result.Pooled, stage, step)
+	return c.Stats(round, stage, step)
+}
+
+// measure reads the metric of an address, without a difference, in one round or in all of them.
+func (b *bench) measure(a *expression.Address, bound binding, round int, v view) (float64, bool) {
+	if b == nil {
+		return 0, false
+	}
+	s := b.stats(a, bound, round)
+	if s == nil {
+		return 0, false
+	}
+	if a.Metric.Name == "rate_held" {
+		return b.cell(a, bound).RateHeld(round)
+	}
+	return metric.Value(v(s), metricOf(a.Metric))
+}
+
+// side is an address over the rounds of its cell.
+func (b *bench) side(a *expression.Address, bound binding, v view) compare.Side {
+	if b == nil {
+		return compare.Side{}
+	}
+	c := b.cell(a, bound)
+	if c == nil {
+		return compare.Side{}
+	}
+	return compare.Measure(len(c.Rounds), func(round int) (float64, bool) { return b.measure(a, bound, round, v) })
+}
+
+// difference is what delta and change are made of: an address against the reference target, or against the earlier run.
+func (b *bench) difference(a *expression.Address, bound binding, v view) (compare.Difference, bool) {
+	if a.Metric.Previous {
+		return compare.Of(b.previous.side(a, bound, v), b.side(a, bound, v))
+	}
+	reference := *a
+	reference.Target = b.targets[b.run.Reference]
+	return compare.Of(b.side(&reference, bound, v), b.side(a, bound, v))
+}
+
+// value reads an address in a row.
+func (b *bench) value(a *expression.Address, bound binding, v view) (float64, bool) {
+	if a.Metric.Diff == "" {
+		from := b
+		if a.Metric.Previous {
+			from = b.previous
+		}
+		return from.measure(a, bound, result.Pooled, v)
+	}
+	change, ok := b.change(a, bound, v)
+	switch {
+	case !ok:
+		return 0, false
+	case a.Metric.Bound == "low":
+		return change.Low, change.Interval
+	case a.Metric.Bound == "high":
+		return change.High, change.Interval
+	}
+	return change.Value, true
+}
+
+// change is the difference of an address, absolute for delta and relative for change.
+func (b *bench) change(a *expression.Address, bound binding, v view) (compare.Change, bool) {
+	d, ok := b.difference(a, bound, v)
+	c := d.Absolute
+	if a.Metric.Diff == "change" {
+		c = d.Relative
+	}
+	return c, ok && c.Known
+}
+
+func metricOf(m expression.Metric) metric.Metric {
+	return metric.Metric{Name: m.Name, Group: m.Group, Percentile: m.Percentile, Within: m.Within, Status: m.Status, Failure: m.Failure}
 }

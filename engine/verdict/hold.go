@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/metric"
-	"github.com/planrun/planrun/engine/quantity"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
@@ -23,24 +23,27 @@ func JudgeHold(while *expression.Assertion, stats func(step string) *record.Stat
 			return metric.Value(v(stats(addresses[i].Step)), metricOf(addresses[i].Metric))
 		})
 	}
-	measured, without := judge(asMeasured), judge(withoutLag)
+	measured := judge(asMeasured)
 	whole := stats("")
-	if missed := float64(whole.DroppedByLag) / float64(max(1, whole.Due())); missed > tolerated {
+	if float64(whole.DroppedByLag) > tolerated*float64(whole.Due()) {
 		return result.Inconclusive, tooLate(whole)
 	}
-	if (measured.Truth == expression.True) != (without.Truth == expression.True) {
-		return result.Inconclusive, latenessDecides(without)
+	if reason := counterfactual(measured, judge); reason != "" {
+		return result.Inconclusive, reason
 	}
 	if measured.Truth != expression.True {
 		return result.Failed, strings.Join(measured.Why, "; ")
 	}
-	switch failed := float64(whole.Failed) / float64(max(1, whole.Count())); {
+	switch {
 	case whole.OK == 0:
 		return result.Failed, "nothing succeeded"
 	case whole.Dropped > whole.DroppedByLag:
 		return result.Failed, fmt.Sprintf("%d of %d arrivals were dropped: all that may be in flight were", whole.Dropped-whole.DroppedByLag, whole.Due())
-	case failed > 0 && !slices.ContainsFunc(addresses, readsFailures):
-		return result.Failed, fmt.Sprintf("%d of %d iterations failed, %s", whole.Failed, whole.Count(), quantity.Value{F: failed, Dim: quantity.Share})
+	case whole.Failed > 0 && !slices.ContainsFunc(addresses, readsFailures):
+		if local := whole.Failures[drivers.Local]; local == whole.Failed {
+			return result.Inconclusive, fmt.Sprintf("%d of %d iterations failed because this machine had no descriptors, ports or memory left", local, whole.Count())
+		}
+		return result.Failed, fmt.Sprintf("%d of %d iterations failed, %s", whole.Failed, whole.Count(), share(whole.Failed, whole.Count()))
 	}
 	return result.Passed, strings.Join(measured.Values, ", ")
 }

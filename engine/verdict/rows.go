@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/metric"
-	"github.com/planrun/planrun/engine/quantity"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
@@ -28,118 +26,86 @@ func (b *bench) rows(p *expression.Assertion, written result.Assertion) []result
 	}
 	var rows []result.Verdict
 	for _, bound := range bindings {
-		row := b.judge(p, addresses, bound)
+		var row result.Verdict
+		if written.Window > 0 {
+			row = b.judgeWindows(p, bound, written.Window)
+		} else {
+			row = b.judge(p, bound)
+		}
+		b.aborted(&row, addresses, bound, written)
 		row.Assertion, row.Place, row.Severity = written.Text, written.Place, written.Severity
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// judge judges one row.
-func (b *bench) judge(p *expression.Assertion, addresses []*expression.Address, bound binding) result.Verdict {
-	row := result.Verdict{N: math.MaxInt64}
+// judge judges one row by what its cells came to as a whole.
+func (b *bench) judge(p *expression.Assertion, bound binding) result.Verdict {
+	addresses := p.Addresses()
+	at := func(v view) expression.Judgement {
+		return p.Judge(func(i int) (float64, bool) { return b.value(addresses[i], bound, v) })
+	}
+	row := b.row(addresses, bound)
+	row.N = math.MaxInt64
 	for _, a := range addresses {
-		row.N = min(row.N, samplesBehind(b.stats(a, bound), a.Metric))
+		row.N = min(row.N, samplesBehind(b.stats(a, bound, result.Pooled), a.Metric))
 	}
-	row.Scenario, row.Phase, row.Stage, row.Step, row.Target = common(addresses, bound)
-
-	measured := p.Judge(func(i int) (float64, bool) { return b.value(addresses[i], bound, asMeasured) })
-	row.Value, row.Limit = measured.Value, measured.Limit
-	row.Detail = append(row.Detail, measured.Values...)
-	switch measured.Truth {
-	case expression.True:
-		row.Outcome = result.Passed
-	case expression.False:
-		row.Outcome = result.Failed
-	default:
-		row.Outcome = result.NoData
+	measured := at(asMeasured)
+	fill(&row, measured)
+	if i := measured.Address; i >= 0 {
+		row.Interval = b.interval(addresses[i], bound)
 	}
-	if reason := b.taint(p, addresses, bound, measured.Truth); reason != "" {
+	reason := counterfactual(measured, at)
+	if reason == "" {
+		reason = b.taint(addresses, bound, measured.Truth)
+	}
+	if reason == "" {
+		reason = b.tooFew(&row, addresses, bound)
+	}
+	if reason != "" {
 		row.Outcome = result.Inconclusive
 		row.Detail = append(row.Detail, reason)
 	}
 	return row
 }
 
-// view turns what was measured into what is judged.
-type view func(*record.Stats) *record.Stats
+// row is an empty row with the place of what it judges.
+func (b *bench) row(addresses []*expression.Address, bound binding) result.Verdict {
+	var row result.Verdict
+	row.Scenario, row.Phase, row.Stage, row.Step, row.Target = common(addresses, bound)
+	return row
+}
 
-func asMeasured(s *record.Stats) *record.Stats { return s }
-func withoutLag(s *record.Stats) *record.Stats { return s.WithoutLag() }
+// fill enters a judgement into a row.
+func fill(row *result.Verdict, j expression.Judgement) {
+	row.Value, row.Limit = j.Value, j.Limit
+	switch j.Truth {
+	case expression.True:
+		row.Outcome = result.Passed
+		row.Detail = append(row.Detail, j.Values...)
+		return
+	case expression.False:
+		row.Outcome = result.Failed
+	default:
+		row.Outcome = result.NoData
+	}
+	row.Detail = append(row.Detail, j.Tree...)
+}
 
-// tolerated is the share of arrivals that the generator may be too late to send before a verdict is not trusted.
-const tolerated = 0.01
-
-// taint says why the generator may have decided a row, "" if it did not: the verdict turns when its own lateness is taken
-// away, it missed too many arrivals, or samples were lost.
-func (b *bench) taint(p *expression.Assertion, addresses []*expression.Address, bound binding, truth expression.Truth) string {
-	without := p.Judge(func(i int) (float64, bool) { return b.value(addresses[i], bound, withoutLag) })
-	if without.Truth != truth {
-		return latenessDecides(without)
+// aborted fails a row whose assertion ended the run, whatever came of the figures after that moment.
+func (b *bench) aborted(row *result.Verdict, addresses []*expression.Address, bound binding, written result.Assertion) {
+	if !written.Abort || written.Place == "" {
+		return
 	}
 	for _, a := range addresses {
-		s := b.stats(a, bound)
-		if missed := float64(s.DroppedByLag) / float64(max(1, s.Due())); missed > tolerated {
-			return tooLate(s)
-		}
 		for _, r := range b.cell(a, bound).Rounds {
-			if r.End != nil && r.End.Lost > 0 {
-				return fmt.Sprintf("%d samples were lost", r.End.Lost)
+			if r.End != nil && r.End.Aborted == written.Place {
+				row.Outcome = result.Failed
+				row.Detail = append(row.Detail, r.End.Notes...)
+				return
 			}
 		}
 	}
-	return ""
-}
-
-func latenessDecides(without expression.Judgement) string {
-	return fmt.Sprintf("the generator's own lateness decides it: without it the value is %s, the limit %s",
-		or(without.Value, "no data"), or(without.Limit, "no data"))
-}
-
-func tooLate(s *record.Stats) string {
-	share := quantity.Value{F: float64(s.DroppedByLag) / float64(max(1, s.Due())), Dim: quantity.Share}
-	return fmt.Sprintf("the generator was too late to send %d of %d arrivals, %s; no more than 1%% is tolerated", s.DroppedByLag, s.Due(), share)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// value reads an address in a row.
-func (b *bench) value(a *expression.Address, bound binding, v view) (float64, bool) {
-	s := b.stats(a, bound)
-	m := metricOf(a.Metric)
-	x, ok := metric.Value(v(s), m)
-	if !ok || a.Metric.Diff == "" {
-		return x, ok
-	}
-	if a.Metric.Bound != "" {
-		return 0, false
-	}
-	reference := *a
-	reference.Target = b.targets[b.run.Reference]
-	rs := b.stats(&reference, bound)
-	if rs == nil {
-		return 0, false
-	}
-	r, ok := metric.Value(v(rs), m)
-	if !ok {
-		return 0, false
-	}
-	if a.Metric.Diff == "delta" {
-		return x - r, true
-	}
-	if r == 0 {
-		return 0, false
-	}
-	return (x - r) / r, true
-}
-
-func metricOf(m expression.Metric) metric.Metric {
-	return metric.Metric{Name: m.Name, Group: m.Group, Percentile: m.Percentile, Within: m.Within, Status: m.Status, Failure: m.Failure}
 }
 
 // samplesBehind is how many samples a value was made from.
@@ -181,65 +147,6 @@ func common(addresses []*expression.Address, bound binding) (scenario, phase, st
 	return
 }
 
-// implied are the assertions that every judged cell has without being asked: something succeeded, nothing was dropped,
-// and nothing failed unless the plan takes a stand on failures itself.
-func (b *bench) implied(parsed []*expression.Assertion, written []result.Assertion) []result.Verdict {
-	covered := map[*result.CellResult]bool{}
-	for i, p := range parsed {
-		addresses := p.Addresses()
-		if written[i].Severity == "warn" || !slices.ContainsFunc(addresses, readsFailures) {
-			continue
-		}
-		for _, bound := range b.bindings(addresses, written[i]) {
-			for _, a := range addresses {
-				if readsFailures(a) && !a.Ramp {
-					covered[b.cell(a, bound)] = true
-				}
-			}
-		}
-	}
-	var rows []result.Verdict
-	for _, c := range b.run.Cells {
-		if !slices.ContainsFunc(c.Stages, func(s result.Stage) bool { return s.Judged }) {
-			continue
-		}
-		texts := []string{"ok > 0", "dropped == 0"}
-		if !covered[c] {
-			texts = append(texts, "error_rate == 0%")
-		}
-		for _, text := range texts {
-			p, errs := expression.ParseAssertion(text, b)
-			if len(errs) > 0 {
-				panic("implied assertion " + text + ": " + errs[0].Message)
-			}
-			row := b.judge(p, p.Addresses(), binding{c.Scenario, c.Phase, c.Target})
-			row.Assertion, row.Implied = text, true
-			if row.Outcome == result.Failed && text != "dropped == 0" {
-				row.Detail = append(row.Detail, failures(c)...)
-			}
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// readsFailures tells whether an address says something about failures, so that the plan has taken a stand on them.
-func readsFailures(a *expression.Address) bool {
-	switch a.Metric.Name {
-	case "error_rate", "ok", "failed", "within", "status", "failures":
-		return true
-	}
-	return false
-}
-
-// failures says what failed in a cell, by kind.
-func failures(c *result.CellResult) []string {
-	var texts []string
-	s := statsOf(c, &expression.Address{})
-	for _, kind := range drivers.Failures {
-		if n := s.Failures[kind]; n > 0 {
-			texts = append(texts, fmt.Sprintf("%d of %d failed: %s", n, s.Count(), kind))
-		}
-	}
-	return texts
+func place(c *result.CellResult) string {
+	return fmt.Sprintf("%s.%s.%s", c.Scenario, c.Phase, c.Target)
 }

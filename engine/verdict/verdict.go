@@ -1,9 +1,10 @@
 // Package verdict judges a run from its results stream: assertions expanded to rows, with "no data" and "inconclusive" as
-// outcomes of their own, so that a gate fails closed.
+// outcomes of their own, so that a gate fails closed and does not blame a target for what the generator did.
 package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/result"
@@ -18,30 +19,53 @@ const (
 	ExitInterrupted  = 130
 )
 
+// Case is what a run is judged by.
+type Case struct {
+	Assertions []result.Assertion
+	Vars       map[string]string // that assertions may read
+	// Previous is what previous stands for in assertions; nil if there is nothing.
+	Previous *result.Run
+	// Strict makes a verdict on a percentile inconclusive when there are too few samples for it.
+	Strict bool
+}
+
+// CaseOf is what a run's own plan judges it by, but for the earlier run.
+func CaseOf(run *result.Run) Case {
+	return Case{Assertions: run.Assertions, Vars: run.Vars, Strict: run.Strict}
+}
+
 // Judgement is every row of a run and what they come to.
 type Judgement struct {
 	Rows    []result.Verdict
 	Outcome result.Outcome
 	Exit    int
+	Notes   []string // what a reader should know and what changed no verdict
 }
 
-// Judge judges a run by assertions: those of its own header, or of another plan. A fault of an assertion, such as a name
-// that the run does not have, is an error that begins with its place.
-func Judge(run *result.Run, assertions []result.Assertion, vars map[string]string) (*Judgement, error) {
-	b := newBench(run, vars)
-	parsed := make([]*expression.Assertion, len(assertions))
-	for i, a := range assertions {
+// Judge judges a run. A fault of an assertion, such as a name that the run does not have, or previous without an earlier
+// run, is an error that begins with its place.
+func Judge(run *result.Run, c Case) (*Judgement, error) {
+	b := newBench(run, c)
+	parsed := make([]*expression.Assertion, len(c.Assertions))
+	for i, a := range c.Assertions {
 		p, errs := expression.ParseAssertion(a.Text, b)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("%s: %s: %s", a.Place, a.Text, errs[0].Message)
 		}
+		if p.ReadsPrevious() && c.Previous == nil {
+			return nil, fmt.Errorf("%s: %s reads previous: name the results of an earlier run by against: in the plan, or by --against", a.Place, a.Text)
+		}
 		parsed[i] = p
 	}
+	if err := b.readWindows(c.Assertions); err != nil {
+		return nil, err
+	}
 	j := &Judgement{}
-	for i, a := range assertions {
+	for i, a := range c.Assertions {
 		j.Rows = append(j.Rows, b.rows(parsed[i], a)...)
 	}
-	j.Rows = append(j.Rows, b.implied(parsed, assertions)...)
+	j.Rows = append(j.Rows, b.implied(parsed, c.Assertions)...)
+	j.Notes = b.notes()
 	j.conclude()
 	return j, nil
 }
@@ -61,5 +85,12 @@ func (j *Judgement) conclude() {
 		j.Outcome, j.Exit = result.Inconclusive, ExitInconclusive
 	default:
 		j.Outcome, j.Exit = result.Passed, ExitPassed
+	}
+}
+
+// note adds a remark on the run, once.
+func (b *bench) note(format string, args ...any) {
+	if s := fmt.Sprintf(format, args...); !slices.Contains(b.remarks, s) {
+		b.remarks = append(b.remarks, s)
 	}
 }

@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/result"
+)
+
+// implied are the assertions that every judged cell has without being asked: something succeeded, nothing was dropped,
+// and nothing failed unless the plan takes a stand on failures itself. A capacity search has to have found a rate; what
+// its holds have to be, it has seen to itself.
+func (b *bench) implied(parsed []*expression.Assertion, written []result.Assertion) []result.Verdict {
+	covered := b.covered(parsed, written)
+	var rows []result.Verdict
+	for _, c := range b.run.Cells {
+		var texts []string
+		switch {
+		case c.IsCapacity():
+			texts = []string{"rate_held > 0/s"}
+		case !slices.ContainsFunc(c.Stages, func(s result.Stage) bool { return s.Judged }):
+			continue
+		case covered[c]:
+			texts = []string{"ok > 0", "dropped == 0"}
+		default:
+			texts = []string{"ok > 0", "dropped == 0", "error_rate == 0%"}
+		}
+		for _, text := range texts {
+			p, errs := expression.ParseAssertion(text, b)
+			if len(errs) > 0 {
+				panic("implied assertion " + text + ": " + errs[0].Message)
+			}
+			row := b.judge(p, binding{c.Scenario, c.Phase, c.Target})
+			row.Assertion, row.Implied = text, true
+			if row.Outcome == result.Failed && text != "dropped == 0" {
+				row.Detail = append(row.Detail, failures(c)...)
+			}
+			if c.IsCapacity() && row.Outcome == result.NoData {
+				row.Detail = append(row.Detail, answers(c)...)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// covered are the cells on whose failures the plan takes a stand. A warning does not: it would let everything fail.
+func (b *bench) covered(parsed []*expression.Assertion, written []result.Assertion) map[*result.CellResult]bool {
+	covered := map[*result.CellResult]bool{}
+	for i, p := range parsed {
+		addresses := p.Addresses()
+		if written[i].Severity == "warn" || !slices.ContainsFunc(addresses, readsFailures) {
+			continue
+		}
+		for _, bound := range b.bindings(addresses, written[i]) {
+			for _, a := range addresses {
+				if readsFailures(a) && !a.Ramp {
+					covered[b.cell(a, bound)] = true
+				}
+			}
+		}
+	}
+	return covered
+}
+
+// readsFailures tells whether an address says something about failures, so that the plan has taken a stand on them. What
+// an earlier run's were says nothing about this one.
+func readsFailures(a *expression.Address) bool {
+	if a.Metric.Previous && a.Metric.Diff == "" {
+		return false
+	}
+	switch a.Metric.Name {
+	case "error_rate", "ok", "failed", "within", "status", "failures":
+		return true
+	}
+	return false
+}
+
+// failures says what failed in a cell, by kind.
+func failures(c *result.CellResult) []string {
+	var texts []string
+	s := statsOf(c, &expression.Address{}, result.Pooled)
+	for _, kind := range drivers.Failures {
+		if n := s.Failures[kind]; n > 0 {
+			texts = append(texts, fmt.Sprintf("%d of %d failed: %s", n, s.Count(), kind))
+		}
+	}
+	return texts
+}
+
+// answers says what the rounds of a capacity search found, but for rates that were held.
+func answers(c *result.CellResult) []string {
+	var texts []string
+	for _, r := range c.Rounds {
+		if a := r.Capacity; a == nil {
+			texts = append(texts, "the search did not get to its end")
+		} else if a.Outcome == result.Failed {
+			texts = append(texts, fmt.Sprintf("even %s, the lowest rate, was not held: %s", rate(a.Failed), a.Reason))
+		}
+	}
+	return texts
+}
