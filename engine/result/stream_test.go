@@ -207,6 +207,7 @@ func TestEveryCutLeavesWhatCameBefore(t *testing.T) {
 	for i := range frames {
 		ends = append(ends, len(stream(t, frames[:i+1]...)))
 	}
+	compared := 0
 	for cut := range whole {
 		complete := 0
 		for complete < len(ends) && ends[complete] <= cut {
@@ -226,6 +227,13 @@ func TestEveryCutLeavesWhatCameBefore(t *testing.T) {
 		if c.Offset != int64(ends[complete-1]) {
 			t.Fatalf("cut at %d is said to be at %d", cut, c.Offset)
 		}
+		if len(got) != complete {
+			t.Fatalf("cut at %d: %d frames, want %d", cut, len(got), complete)
+		}
+		if compared == complete {
+			continue // the same frames as a byte before
+		}
+		compared = complete
 		if d := cmp.Diff(frames[:complete], got, histograms); d != "" {
 			t.Fatalf("cut at %d: %s", cut, d)
 		}
