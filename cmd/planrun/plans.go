@@ -10,6 +10,7 @@ import (
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/download"
+	"github.com/planrun/planrun/drivers/grpc"
 	"github.com/planrun/planrun/drivers/http"
 	"github.com/planrun/planrun/drivers/sql"
 	"github.com/planrun/planrun/engine/diag"
@@ -22,6 +23,7 @@ func allDrivers() map[string]drivers.Driver {
 	return map[string]drivers.Driver{
 		"http":     http.New(),
 		"download": download.New(),
+		"grpc":     grpc.New(),
 		"sql":      sql.New(),
 	}
 }

@@ -143,13 +143,23 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("window", drivers.Size, "window", "Bytes in flight for each connection and direction.", "320kB"),
 		entry("relay", drivers.Group, "relay", "A rendezvous over WebSocket between the route and the service.").keys(f.relay),
 	}
-	f.service = []Field{
-		entry("http", drivers.Group, "HTTP service", "Answers `/strings?bytes=`, `/file?size=` and more.").keys([]Field{
+	work := func(also ...Field) []Field {
+		return append([]Field{
 			entry("serial", drivers.Duration, "serial work", "Work of each request, one request after the other.", "1500us"),
 			entry("delay", SpanKind, "work", "Work of each request, at the same time as that of others: a duration, or drawn from between two.", "100ms", "100ms..120ms"),
-			entry("slots", CountKind, "slots", "Requests at work at the same time; further ones queue. Left out: no limit.", "8"),
-			entry("tls", drivers.Bool, "TLS", "`true` speaks HTTP/1.1 and HTTP/2 over TLS.").otherwise("false"),
-		}).alone(),
+			entry("slots", CountKind, "slots", "Requests at work at the same time, for `delay`; further ones queue. Left out: no limit.", "8"),
+		}, also...)
+	}
+	secure := func(speaks string) Field {
+		return entry("tls", drivers.Bool, "TLS", "`true` speaks "+speaks+" over TLS.").otherwise("false")
+	}
+	f.service = []Field{
+		entry("http", drivers.Group, "HTTP service", "Answers `/strings?bytes=`, `/file?size=` and more.").keys(work(secure("HTTP/1.1 and HTTP/2"))).alone(),
+		entry("grpc", drivers.Group, "gRPC service", "Answers `lab.v1.Node/Work` and three streams, and offers reflection.").keys(work(secure("gRPC"))).alone(),
+		entry("gateway", drivers.Group, "gateway", "Answers `/strings?bytes=` over HTTP with what it gets from another service of the lab, by HTTP or gRPC.").keys(work(
+			entry("node", drivers.Text, "node", "The service of kind http or grpc that is asked.", "node").required(),
+			entry("timeout", drivers.Duration, "time-out", "How long the node may take; then the answer is 504. Left out: no limit.", "800ms"),
+			secure("HTTP/1.1 and HTTP/2"))),
 		entry("postgres", drivers.Group, "database", "Speaks PostgreSQL's protocol. It has a table `documents` with the columns `id` and `payload`.").keys([]Field{
 			entry("rows", CountKind, "rows", "Rows of `documents`.").otherwise("1000"),
 			entry("payload", drivers.Size, "payload", "Size of the column `payload`.").otherwise("8KiB"),

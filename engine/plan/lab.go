@@ -26,6 +26,9 @@ func (b *binder) labNames(n *node) *labNames {
 	}
 	for _, p := range n.value("services").entries() {
 		l.services = append(l.services, p.key.text)
+		if p.value != nil && p.value.shape == scalar {
+			l.kinds[p.key.text] = p.value.text
+		}
 		for _, k := range p.value.entries() {
 			l.kinds[p.key.text] = k.key.text
 			if t := k.value.value("tls"); t != nil && t.text == "true" {
@@ -71,8 +74,10 @@ func (b *binder) labRoot(path []string) (any, int, error) {
 	}
 	// Nothing listens on port 1; the address only has to have the right form.
 	switch {
-	case b.lab.kinds[service] == "postgres":
+	case b.lab.kinds[service] == lab.Postgres:
 		return "postgres://lab:lab@127.0.0.1:1/lab?sslmode=disable", 2, nil
+	case b.lab.kinds[service] == lab.GRPC:
+		return "127.0.0.1:1", 2, nil
 	case b.lab.secure[service]:
 		return "https://127.0.0.1:1", 2, nil
 	}
@@ -94,17 +99,25 @@ func (b *binder) labSpec(n, key *node) *lab.Spec {
 		k := b.section(params, at, kind.Keys, b.scope)
 		d := k.values["delay"].span
 		svc := lab.Service{
-			Name: p.key.text, Kind: kind.Key,
+			Name: p.key.text, Kind: kind.Key, Node: k.text("node"), Timeout: k.duration("timeout", 0),
 			TLS: k.boolean("tls", false), Delay: d.Min, Serial: k.duration("serial", 0), Slots: int(k.whole("slots", 0)),
 		}
 		if d.Max > d.Min {
 			svc.DelayMax = d.Max
 		}
-		if kind.Key == "postgres" {
+		if kind.Key == lab.Postgres {
 			svc.Rows, svc.Payload = int(k.whole("rows", 1000)), k.whole("payload", 8<<10)
 			if svc.Rows > 10_000_000 || svc.Payload > 1<<30 || int64(svc.Rows)*svc.Payload > 4<<30 {
 				b.on(at, "the lab keeps the table in memory", "the table has more than 4 GiB")
 			}
+		}
+		if v, ok := k.values["slots"]; ok && d.Max == 0 && (k.has("delay") || k.node("delay") == nil) {
+			b.on(v.node, "write how long they work, such as delay: 100ms", "slots need a delay, for a request that takes no time needs no slot")
+		}
+		if v, ok := k.values["node"]; ok {
+			b.node(v)
+		} else if kind.Key == lab.Gateway && params == nil {
+			b.on(at, "write gateway: {node: NAME}", "a gateway needs a node")
 		}
 		spec.Services = append(spec.Services, svc)
 	}
@@ -124,6 +137,30 @@ func (b *binder) labSpec(n, key *node) *lab.Spec {
 		spec.Routes = append(spec.Routes, route)
 	}
 	return spec
+}
+
+// node checks the service that a gateway asks.
+func (b *binder) node(v bound) {
+	var nodes []string
+	for _, name := range b.lab.services {
+		if kind := b.lab.kinds[name]; kind == lab.HTTP || kind == lab.GRPC {
+			nodes = append(nodes, name)
+		}
+	}
+	hint := "give the lab a service of kind http or grpc"
+	if len(nodes) > 0 {
+		hint = "nodes here are " + strings.Join(nodes, ", ")
+	}
+	if near := diag.Suggest(v.text, nodes); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	switch kind := b.lab.kinds[v.text]; {
+	case slices.Contains(nodes, v.text):
+	case kind != "":
+		b.on(v.node, hint, "a gateway asks a service of kind http or grpc, and %s is %s", v.text, kind)
+	default:
+		b.on(v.node, hint, "the lab has no service %q", v.text)
+	}
 }
 
 // named returns the entries of a mapping of names, those with names that can't be read in expressions left out.
