@@ -19,6 +19,7 @@ type cell struct {
 	scenario *plan.Scenario
 	phase    *plan.Phase
 	target   int
+	watch    *watch // nil if no assertion may end the run because of this cell
 }
 
 // cellsOf lists the cells of a plan in the order in which they are run and recorded.

@@ -65,6 +65,7 @@ func (c *collector) run(done <-chan struct{}) error {
 				<-done
 				return err
 			}
+			c.rd.watched()
 		case <-done:
 			return c.collect(c.rd.now(), true)
 		}
@@ -103,6 +104,9 @@ func (c *collector) collect(now time.Duration, last bool) error {
 // count enters a sample into the interval in which it ended.
 func (c *collector) count(s *record.Sample) {
 	c.end = max(c.end, s.End)
+	if c.rd.watch != nil {
+		c.rd.watch.add(c.rd.number, s)
+	}
 	if c.trial != nil {
 		c.trial.add(c.rd.number, s)
 	}

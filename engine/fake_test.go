@@ -22,6 +22,8 @@ type fake struct {
 	serve func(c fakeCall) (time.Duration, error)
 	probe func(endpoint string) error
 	began time.Time
+	// aborts lets calls end when the context does; else they run to their deadline.
+	aborts bool
 
 	mu    sync.Mutex
 	calls []fakeCall
@@ -93,7 +95,14 @@ func (s *fakeSession) Do(ctx context.Context, _ drivers.Call, in *drivers.Input,
 	if left := time.Until(in.Deadline); took > left {
 		took, err = left, drivers.Fail(drivers.Timeout, errors.New("the deadline passed"))
 	}
-	time.Sleep(took)
+	if s.aborts {
+		select {
+		case <-time.After(took):
+		case <-ctx.Done():
+		}
+	} else {
+		time.Sleep(took)
+	}
 	if ctx.Err() != nil {
 		return drivers.Fail(drivers.Aborted, ctx.Err())
 	}

@@ -19,8 +19,9 @@ type round struct {
 	*cell
 	number  int
 	ctx     context.Context
-	release time.Duration // on the run's clock
-	seed    uint64        // of the round, the same for every target
+	cancel  context.CancelFunc // of ctx
+	release time.Duration      // on the run's clock
+	seed    uint64             // of the round, the same for every target
 
 	actions []plan.Action
 	clients []drivers.Client // one for each distinct endpoint
@@ -32,7 +33,8 @@ type round struct {
 	examples exampleBook
 	backlog  atomic.Int64
 	broken   atomic.Bool // what is measured can't be written any more
-	trial    int         // stage of the trial under way; -1 where there are none
+	aborted  abort
+	trial    int // stage of the trial under way; -1 where there are none
 }
 
 // runRound runs one round of a cell and writes it down.
@@ -44,12 +46,12 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	} else if c.phase.Kind == plan.RampAndHold {
 		users = usersOf(c.phase).Max()
 	}
+	defer rd.cancel()
 	if err := rd.connect(users); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rd.close()) }()
 
-	cpu := processorTime()
 	drive, err := rd.prepare(users)
 	if err != nil {
 		return err
@@ -65,6 +67,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return err
 	}
 
+	vitals := takeVitals()
 	collect := newCollector(rd)
 	probe := startProbe(r.clock)
 	err = drive(collect)
@@ -85,7 +88,10 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		Interrupted: r.stopped() || ctx.Err() != nil,
 		Protocols:   rd.users.protocols(),
 		Lag:         lag,
-		CPU:         processorTime() - cpu,
+	}
+	vitals.since(end)
+	if a := rd.aborted.assertion; a != nil {
+		end.Aborted, end.Notes = a.Place.String(), append(end.Notes, rd.aborted.reason)
 	}
 	for _, e := range rd.examples.take() {
 		e.Cell, e.Round = c.index, number
@@ -102,14 +108,23 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if end.Interrupted {
+	switch {
+	case end.Aborted != "":
+		return errAborted
+	case end.Interrupted:
 		return errInterrupted
 	}
 	return nil
 }
 
 func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
-	rd := &round{run: r, cell: c, number: number, ctx: ctx, trial: -1, seed: seedOf(r.Seed, c.Scenario, c.Phase, number)}
+	ctx, cancel := context.WithCancel(ctx)
+	rd := &round{cancel: cancel, run: r, cell: c, number: number, ctx: ctx, trial: -1, seed: seedOf(r.Seed, c.Scenario, c.Phase, number)}
+	if c.watch == nil {
+		c.watch = newWatch(r.plan, &c.Cell)
+	} else {
+		c.watch.looked = 0
+	}
 	rd.examples.limit = examplesKept
 	return rd
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Seed uint64
 	// Stop, once closed, ends the run gently: nothing new is begun, what is in flight runs to its end and counts.
 	Stop <-chan struct{}
+	// Previous is what previous stands for in assertions; nil if none reads it.
+	Previous *result.Run
 	// Watch, if not nil, sees every frame of the stream right after it was written. It must not block.
 	Watch func(result.Frame)
 	// Clock, if not nil, replaces the precise clock.
@@ -71,9 +73,15 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	report := Report{Path: path}
 	w := result.NewWriter(file)
 	r := &run{plan: p, Options: opt, clock: opt.Clock, results: w}
+	var release func()
+	r.Stop, r.halt, release = stopper(opt.Stop)
+	defer release()
 	err = r.emit(header(p, opt, start))
 	if err == nil {
 		err = r.measure(ctx)
+	}
+	if errors.Is(err, errAborted) {
+		err = nil // what was measured is judged, and the assertion that ended the run has failed
 	}
 	err = errors.Join(err, w.Flush())
 
@@ -88,7 +96,9 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	run, loadErr := result.Open(path)
 	if err == nil && loadErr == nil {
 		var j *verdict.Judgement
-		if j, report.Err = verdict.Judge(run, verdict.CaseOf(run)); j != nil {
+		by := verdict.CaseOf(run)
+		by.Previous = opt.Previous
+		if j, report.Err = verdict.Judge(run, by); j != nil {
 			for i := range j.Rows {
 				report.Err = errors.Join(report.Err, r.emit(&j.Rows[i]))
 			}
@@ -200,6 +210,7 @@ type run struct {
 	clock   *clock.Clock
 	results *result.Writer
 	cells   []*cell
+	halt    func() // closes Stop
 }
 
 // runPhase runs the rounds of one phase, targets alternating: forward in even rounds, backward in odd ones, so that

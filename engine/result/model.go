@@ -105,7 +105,7 @@ type RoundEnd struct {
 	CPU         time.Duration // processor time the generator used since the release
 	Cores       int           // processors that it might use
 	GC          time.Duration // total of the pauses of its garbage collection
-	GCLongest   time.Duration // the longest of them, to the upper edge of a histogram's bucket
+	GCLongest   time.Duration // the longest of them
 	ClockStep   time.Duration // by how much the wall clock was set forward during the round; the rest is of a steady clock
 	Aborted     string        // the place of the assertion that ended the run; "" if none did
 	Notes       []string      // what a reader of the round should know

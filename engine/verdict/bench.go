@@ -187,7 +187,7 @@ func (b *bench) measure(a *expression.Address, bound binding, round int, v view)
 	if a.Metric.Name == "rate_held" {
 		return b.cell(a, bound).RateHeld(round)
 	}
-	return metric.Value(v(s), metricOf(a.Metric))
+	return metric.Value(v(s), MetricOf(a.Metric))
 }
 
 // side is an address over the rounds of its cell.
@@ -243,6 +243,7 @@ func (b *bench) change(a *expression.Address, bound binding, v view) (compare.Ch
 	return c, ok && c.Known
 }
 
-func metricOf(m expression.Metric) metric.Metric {
+// MetricOf is the metric of an address, without what it is compared with.
+func MetricOf(m expression.Metric) metric.Metric {
 	return metric.Metric{Name: m.Name, Group: m.Group, Percentile: m.Percentile, Within: m.Within, Status: m.Status, Failure: m.Failure}
 }

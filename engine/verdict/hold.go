@@ -20,7 +20,7 @@ func JudgeHold(while *expression.Assertion, stats func(step string) *record.Stat
 	addresses := while.Addresses()
 	judge := func(v view) expression.Judgement {
 		return while.Judge(func(i int) (float64, bool) {
-			return metric.Value(v(stats(addresses[i].Step)), metricOf(addresses[i].Metric))
+			return metric.Value(v(stats(addresses[i].Step)), MetricOf(addresses[i].Metric))
 		})
 	}
 	measured := judge(asMeasured)

@@ -181,7 +181,7 @@ func (b *bench) windowValue(a *expression.Address, bound binding, length time.Du
 		if s == nil {
 			return 0, false
 		}
-		return metric.Value(v(s), metricOf(a.Metric))
+		return metric.Value(v(s), MetricOf(a.Metric))
 	}
 	switch {
 	case a.Metric.Previous || a.Metric.Bound != "":

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/result"
+)
+
+// assert adds an assertion to a plan as if it were written in its file.
+func assert(t *testing.T, p *plan.Plan, text string, change ...func(*plan.Assertion)) {
+	t.Helper()
+	a, errs := expression.ParseAssertion(text, noNames{})
+	if len(errs) > 0 {
+		t.Fatal(errs[0])
+	}
+	w := &plan.Assertion{Assertion: a, Text: text, Place: diag.Place{File: "plan.yaml", Line: 10 + len(p.Assertions), Column: 5}}
+	for _, c := range change {
+		c(w)
+	}
+	p.Assertions = append(p.Assertions, w)
+}
+
+func abortAfter(d time.Duration) func(*plan.Assertion) {
+	return func(a *plan.Assertion) { a.Abort, a.After = true, d }
+}
+
+// failing fails every call from a moment on, for a while.
+func failing(from, length time.Duration) func(fakeCall) (time.Duration, error) {
+	return func(c fakeCall) (time.Duration, error) {
+		if c.At >= from && c.At < from+length {
+			return time.Millisecond, drivers.Fail(drivers.Refused, errors.New("connection refused"))
+		}
+		return time.Millisecond, nil
+	}
+}
+
+func TestAbortEndsTheRunWithinTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(failing(5*time.Second, time.Hour), []string{"a", "b"}, hold(100, time.Minute))
+		assert(t, p, "error_rate <= 50%", abortAfter(3*time.Second))
+		began := time.Now()
+		report := runFake(t, f, p)
+		// From 5 s on all fail: at 10 s half of them have.
+		if took := time.Since(began); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("the run took %v, want to be ended at about 10s", took)
+		}
+		if report.Exit != 1 || report.Err != nil || report.Run.End.Interrupted {
+			t.Errorf("exit %d, %v, interrupted %v; want 1, and not interrupted", report.Exit, report.Err, report.Run.End.Interrupted)
+		}
+		if len(f.arrivals("b")) != 0 {
+			t.Error("the next target was still measured")
+		}
+		v := report.Run.Verdicts[0]
+		if v.Outcome != result.Failed || !strings.Contains(strings.Join(v.Detail, "\n"), "aborted the run 1") {
+			t.Errorf("%s %q", v.Outcome, v.Detail)
+		}
+	})
+}
+
+// What is false only for a while and not any more when it is looked at for the first time ends nothing, and the final
+// figures decide. Before there is a sample nothing is looked at.
+func TestAbortWaitsForItsGraceAndTheFirstSample(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		after      time.Duration
+		serve      func(fakeCall) (time.Duration, error)
+		exit       int
+	}{
+		{"recovers within the grace time", "error_rate < 10%", 19 * time.Second, failing(0, time.Second), 0},
+		{"the first answer comes after 3 s", "error_rate < 10%", 0, constant(3 * time.Second), 0},
+		{"no grace", "error_rate < 10%", 0, failing(0, time.Second), 1},
+		{"a count that is small at first", "failed < 150", 0, failing(0, time.Second), 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, p := newFake(test.serve, []string{"a"}, hold(100, 20*time.Second))
+			assert(t, p, test.text, abortAfter(test.after))
+			report := runFake(t, f, p)
+			if report.Exit != test.exit {
+				t.Errorf("%s: exit %d, want %d", test.name, report.Exit, test.exit)
+			}
+			if test.exit == 0 && judged(t, report, "a").Count() != 2000 {
+				t.Errorf("%s: the run was cut short", test.name)
+			}
+		})
+	}
+}
+
+// Calls that hang do not hold up an abort: they are cut off after a second.
+func TestAbortDoesNotWaitForCallsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(c fakeCall) (time.Duration, error) {
+			if c.Iteration%2 == 0 {
+				return time.Hour, nil
+			}
+			return time.Millisecond, drivers.Fail(drivers.Reset, errors.New("connection reset"))
+		}
+		f, p := newFake(serve, []string{"a"}, hold(10, time.Minute))
+		f.aborts = true
+		assert(t, p, "failed < 10", abortAfter(0))
+		began := time.Now()
+		report := runFake(t, f, p)
+		if took := time.Since(began); took > 5*time.Second || report.Exit != 1 {
+			t.Errorf("took %v, exit %d", took, report.Exit)
+		}
+	})
+}
+
+func TestWindowsFindTheDipThatTheWholeHides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(c fakeCall) (time.Duration, error) {
+			if c.At > 21*time.Second && c.At < 22*time.Second {
+				return 300 * time.Millisecond, nil
+			}
+			return 10 * time.Millisecond, nil
+		}
+		f, p := newFake(serve, []string{"a"}, hold(10, 40*time.Second))
+		assert(t, p, "p95 < 100ms")
+		assert(t, p, "p90 <= 300ms", func(a *plan.Assertion) { a.Window = 10 * time.Second })
+		assert(t, p, "p95 < 100ms", func(a *plan.Assertion) { a.Window = 10 * time.Second })
+		report := runFake(t, f, p)
+		v := report.Run.Verdicts
+		if v[0].Outcome != result.Passed || v[1].Outcome != result.Passed || v[2].Outcome != result.Failed {
+			t.Errorf("%s, %s, %s", v[0].Outcome, v[1].Outcome, v[2].Outcome)
+		}
+		if v[2].Window != "20s to 30s" || v[2].Value != "300ms" || v[2].N != 100 {
+			t.Errorf("the worst window is %s with %s, n %d", v[2].Window, v[2].Value, v[2].N)
+		}
+	})
+}
