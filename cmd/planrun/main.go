@@ -32,6 +32,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Exit(func(code int) { exit = code }),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"outputs": strings.Join(outputKinds, ", ")},
 	)
 	if err != nil {
 		panic(err) // the command line's own description is wrong
@@ -80,6 +81,7 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	quiet          bool
+	pipeline       *pipeline // nil outside of one
 }
 
 // message writes one line for the person at the terminal, or in the log.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,11 @@ import (
 	"github.com/planrun/planrun/engine/verdict"
 	"github.com/planrun/planrun/sinks"
 	"github.com/planrun/planrun/sinks/csv"
+	"github.com/planrun/planrun/sinks/html"
+	"github.com/planrun/planrun/sinks/json"
+	"github.com/planrun/planrun/sinks/junit"
 	"github.com/planrun/planrun/sinks/markdown"
+	"github.com/planrun/planrun/sinks/prometheus"
 	"github.com/planrun/planrun/sinks/terminal"
 )
 
@@ -24,19 +29,32 @@ import (
 type output struct{ kind, path string }
 
 // sinkKinds are the keys of `sinks:` in a plan.
-func sinkKinds() []string { return []string{"csv", "markdown"} }
+func sinkKinds() []string {
+	return []string{"csv", "html", "json", "junit", "markdown", "prometheus", "xunit"}
+}
 
 // outputKinds are the kinds of -o.
-var outputKinds = []string{"csv", "samples", "markdown", "text"}
+var outputKinds = []string{"csv", "html", "json", "junit", "markdown", "prometheus", "samples", "text", "xunit"}
 
-func newSink(kind string) sinks.Sink {
+// newSink makes the sink of a kind; results is where the results file is.
+func newSink(kind, results string) sinks.Sink {
 	switch kind {
+	case "html":
+		return html.New(html.Options{Results: results})
+	case "json":
+		return json.New()
+	case "junit":
+		return junit.New(junit.Options{})
+	case "xunit":
+		return junit.New(junit.Options{Strict: true})
+	case "prometheus":
+		return prometheus.New()
 	case "csv":
 		return csv.New(csv.Options{Rows: csv.Cells})
 	case "samples":
 		return csv.New(csv.Options{Rows: csv.Samples})
 	case "markdown":
-		return markdown.New(markdown.Options{})
+		return markdown.New(markdown.Options{Results: results})
 	case "text":
 		return terminal.New(terminal.Options{})
 	}
@@ -76,31 +94,36 @@ func planOutputs(list []plan.Sink) []output {
 func (p *program) reports(run *result.Run, path string, outputs []output) int {
 	exit := verdict.ExitPassed
 	var written []terminal.File
+	var paths []string
 	if path != "" {
 		written = append(written, terminal.File{What: "results", Path: path})
 	}
 	for _, o := range outputs {
-		if err := writeReport(o, run); err != nil {
+		if err := writeReport(o.path, func(w io.Writer) error { return newSink(o.kind, cmp.Or(path, run.Path)).Write(w, run) }); err != nil {
 			p.message("can't write the %s report: %s", o.kind, err)
 			exit = verdict.ExitInconclusive
 			continue
 		}
 		written = append(written, terminal.File{What: o.kind, Path: o.path})
+		paths = append(paths, o.path)
 	}
 	screen := terminal.New(terminal.Options{Width: width(p.stdout), Color: colours(p.stdout), Files: written})
 	if err := screen.Write(p.stdout, run); err != nil {
 		p.message("can't write the result: %s", err)
 		exit = verdict.ExitInconclusive
 	}
+	if err := p.pipeline.plan(run, path, paths); err != nil {
+		p.message("can't show everything in the pipeline: %s", err)
+	}
 	return exit
 }
 
 // writeReport replaces a report's file whole, or leaves it as it was.
-func writeReport(o output, run *result.Run) (err error) {
-	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
+func writeReport(path string, write func(io.Writer) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.path), "."+filepath.Base(o.path)+"-*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
@@ -110,7 +133,7 @@ func writeReport(o output, run *result.Run) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	if err := newSink(o.kind).Write(f, run); err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
 	if err := f.Chmod(0o644); err != nil {
@@ -119,7 +142,7 @@ func writeReport(o output, run *result.Run) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), o.path)
+	return os.Rename(f.Name(), path)
 }
 
 // colours tells whether a stream is a terminal that shows them. NO_COLOR set to anything turns them off (no-color.org).

@@ -10,23 +10,6 @@ import (
 	"github.com/planrun/planrun/engine/verdict"
 )
 
-type reportCommand struct {
-	Results string   `arg:"" help:"A results file."`
-	Output  []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: csv, samples, markdown or text. May be given several times."`
-}
-
-func (c *reportCommand) run(p *program) (int, error) {
-	outputs, err := parseOutputs(c.Output)
-	if err != nil {
-		return verdict.ExitUsage, err
-	}
-	run, err := openResults(p, c.Results)
-	if err != nil {
-		return verdict.ExitUsage, err
-	}
-	return p.reports(run, "", outputs), nil
-}
-
 // openResults reads a results file. One that was cut off is read as far as it goes, and that is said.
 func openResults(p *program, path string) (*result.Run, error) {
 	run, err := result.Open(path)
@@ -44,6 +27,7 @@ func openResults(p *program, path string) (*result.Run, error) {
 
 type checkCommand struct {
 	planFlags
+	pipelineFlags
 	Results string `arg:"" help:"A results file."`
 	Plan    string `arg:"" optional:"" help:"A plan whose assertions judge it instead of its own."`
 }
@@ -78,5 +62,8 @@ func (c *checkCommand) run(p *program) (int, error) {
 		run.End = &end
 	}
 	run.End.Outcome, run.End.Exit = j.Outcome, j.Exit
-	return worse(j.Exit, p.reports(run, "", nil)), nil
+	leave := c.enter(p)
+	exit := worse(j.Exit, p.reports(run, "", nil))
+	leave(exit)
+	return exit, nil
 }

@@ -4,22 +4,27 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/planrun/planrun/engine"
 	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/result"
 	"github.com/planrun/planrun/engine/verdict"
+	"github.com/planrun/planrun/sinks/prometheus"
 )
 
 type runCommand struct {
 	planFlags
-	Plans   []string `arg:"" name:"plan" help:"Plan files, run one after the other."`
-	Output  []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: csv, samples, markdown or text. May be given several times."`
-	Results string   `placeholder:"PATH" help:"Where the results file goes (results/<plan>-<time>-<hex>.msgpack)."`
-	Seed    string   `default:"1" help:"Fixes every random choice, so that runs can be compared."`
+	pipelineFlags
+	Plans      []string `arg:"" name:"plan" help:"Plan files, run one after the other."`
+	Output     []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: ${outputs}. May be given several times."`
+	Results    string   `placeholder:"PATH" help:"Where the results file goes (results/<plan>-<time>-<hex>.msgpack)."`
+	Prometheus string   `placeholder:"ADDRESS" help:"Answer scrapes while it runs, at http://ADDRESS/metrics: a loopback address and a port, such as 127.0.0.1:9464."`
+	Seed       string   `default:"1" help:"Fixes every random choice, so that runs can be compared."`
 }
 
-func (c *runCommand) run(p *program) (int, error) {
+func (c *runCommand) run(p *program) (exit int, err error) {
 	seed, err := seed(c.Seed)
 	if err != nil {
 		return verdict.ExitUsage, err
@@ -36,14 +41,23 @@ func (c *runCommand) run(p *program) (int, error) {
 	if !good {
 		return verdict.ExitUsage, nil
 	}
+	var live *prometheus.Live
+	if c.Prometheus != "" {
+		if live, err = prometheus.Listen(c.Prometheus); err != nil {
+			return verdict.ExitUsage, fmt.Errorf("--prometheus: %w", err)
+		}
+		defer live.Close()
+	}
+	leave := c.enter(p)
+	defer func() { leave(exit) }()
 	ctx, stop, release := p.interrupts("waiting for what is in flight, then writing what was measured; a second interrupt leaves at once")
 	defer release()
-	exit := verdict.ExitPassed
+	exit = verdict.ExitPassed
 	for _, pl := range plans {
 		if c.Results != "" {
 			pl.Results.Path = c.Results
 		}
-		exit = worse(exit, p.runPlan(ctx, stop, pl, opt, seed, extra))
+		exit = worse(exit, p.runPlan(ctx, stop, pl, opt, seed, extra, live))
 		if exit == verdict.ExitInterrupted {
 			break
 		}
@@ -58,7 +72,7 @@ func worse(a, b int) int {
 }
 
 // runPlan runs one plan from lab to reports.
-func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan, opt plan.Options, seed uint64, extra []output) int {
+func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan, opt plan.Options, seed uint64, extra []output, live *prometheus.Live) int {
 	resultsPath := pl.Results.Path
 	pl, l, err := p.startLab(ctx, pl, opt)
 	if err != nil {
@@ -81,7 +95,11 @@ func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan
 	}
 	progress := p.newProgress(pl)
 	report := engine.Run(ctx, pl, engine.Options{
-		Drivers: opt.Drivers, Tool: version(), Seed: seed, Stop: stop, Watch: progress.watch,
+		Drivers: opt.Drivers, Tool: version(), Seed: seed, Stop: stop,
+		Watch: func(f result.Frame) {
+			progress.watch(f)
+			live.Watch(f)
+		},
 	})
 	progress.close()
 	exit := report.Exit
