@@ -99,6 +99,10 @@ type Input struct {
 	Received *atomic.Int64
 	// Seed fixes what Random returns. It does not depend on the target, so that every target gets the same inputs.
 	Seed uint64
+	// Round is the seed of the round, for what spans iterations, such as the order of shuffled rows.
+	Round uint64
+	// Values has what earlier steps captured, in the order that the plan gave their names.
+	Values []any
 
 	draws uint64
 }

@@ -43,6 +43,9 @@ func cellsOf(p *plan.Plan) []*cell {
 				for _, step := range s.Steps {
 					c.Steps = append(c.Steps, result.Step{Name: step.Name, Driver: step.Actions[t].Driver})
 				}
+				for _, name := range s.Groups {
+					c.Steps = append(c.Steps, result.Step{Name: name})
+				}
 				cells = append(cells, c)
 			}
 		}

@@ -3,7 +3,6 @@ package engine
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/planrun/planrun/engine/plan"
 	"github.com/planrun/planrun/engine/profile"
@@ -82,11 +81,7 @@ func (u *user) pause(span plan.Span) bool {
 	if span == (plan.Span{}) {
 		return true
 	}
-	d := span.Min
-	if span.Max > span.Min {
-		d += time.Duration(u.input.Random() % uint64(span.Max-span.Min+1))
-	}
-	return u.waiter.Until(u.rd.clock.Now()+d, u.rd.Stop)
+	return u.waiter.Until(u.rd.clock.Now()+u.draw(span), u.rd.Stop)
 }
 
 // prepareSpans drives a number of users that rises and falls: user i is at work during the spans that the profile gives

@@ -29,6 +29,8 @@ type fake struct {
 	calls []fakeCall
 	open  int // sessions
 	conns int // clients
+
+	answers bool // calls are answered with something to capture
 }
 
 // fakeCall is one call as the server saw it.
@@ -38,6 +40,7 @@ type fakeCall struct {
 	Iteration int64
 	User      int
 	Draw      uint64
+	Value     any // the first captured one
 }
 
 func (f *fake) Fields() []drivers.Field { return nil }
@@ -88,6 +91,12 @@ type fakeSession struct{ *fakeClient }
 
 func (s *fakeSession) Do(ctx context.Context, _ drivers.Call, in *drivers.Input, out *drivers.Outcome) error {
 	call := fakeCall{At: time.Since(s.began), Target: s.target, Iteration: in.Iteration, User: in.User, Draw: in.Random()}
+	if len(in.Values) > 0 {
+		call.Value = in.Values[0]
+	}
+	if s.answers {
+		out.Answer = answerOf{in.Iteration}
+	}
 	s.mu.Lock()
 	s.calls = append(s.calls, call)
 	s.mu.Unlock()

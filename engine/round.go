@@ -24,6 +24,7 @@ type round struct {
 	seed    uint64             // of the round, the same for every target
 
 	actions []plan.Action
+	sampled bool             // steps have samples of their own
 	clients []drivers.Client // one for each distinct endpoint
 	slots   []int            // by step: index of its client, and of its session in user.sessions
 
@@ -126,6 +127,7 @@ func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
 		c.watch.looked = 0
 	}
 	rd.examples.limit = examplesKept
+	rd.sampled = len(c.Steps) > 1 || c.Steps[0].Name != ""
 	return rd
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/planrun/planrun/engine/clock"
 	"github.com/planrun/planrun/engine/plan"
 	"github.com/planrun/planrun/engine/result"
+	"github.com/planrun/planrun/engine/secret"
 	"github.com/planrun/planrun/engine/verdict"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Tool    string // planrun's version, for the record
 	// Seed fixes every random choice of the run.
 	Seed uint64
+	// Secrets are kept out of everything that is written.
+	Secrets *secret.Mask
 	// Stop, once closed, ends the run gently: nothing new is begun, what is in flight runs to its end and counts.
 	Stop <-chan struct{}
 	// Previous is what previous stands for in assertions; nil if none reads it.

@@ -24,9 +24,17 @@ type user struct {
 	waiter   *clock.Waiter
 	book     record.Notebook
 
-	input   drivers.Input
-	outcome drivers.Outcome
-	steps   []record.Sample
+	input     drivers.Input
+	inherited []any // what was captured before the load, in the places of input.Values
+	outcome   drivers.Outcome
+
+	// Of the iteration under way.
+	whole    record.Sample
+	sample   record.Sample // the step under way
+	at       int64         // the end of what was done so far, since the release
+	recorded bool
+	begun    bool  // it has made a call
+	hidden   []int // indexes of captured values that must not be shown
 
 	// Counters that the collector reads. The padding keeps them off the lines that other users write to.
 	_        [64]byte
@@ -38,8 +46,10 @@ type user struct {
 
 // newUser opens the sessions of a user.
 func (rd *round) newUser(id int) (*user, error) {
-	u := &user{rd: rd, id: id, waiter: rd.clock.NewWaiter(), steps: make([]record.Sample, len(rd.actions))}
-	u.input.User = id
+	u := &user{rd: rd, id: id, waiter: rd.clock.NewWaiter()}
+	u.input.User, u.input.Round = id, rd.seed
+	u.input.Values = make([]any, len(rd.scenario.Captures))
+	u.inherited = make([]any, len(rd.scenario.Captures))
 	u.input.Received = &u.received
 	for _, c := range rd.clients {
 		s, err := c.Open(rd.ctx)
@@ -67,42 +77,42 @@ func (u *user) iterate(iteration int64, due, lag time.Duration, recorded bool) {
 	rd.enter()
 	defer rd.leave()
 	u.input.Begin(iteration, mix(rd.seed+uint64(iteration)))
+	copy(u.input.Values, u.inherited)
 
-	whole := record.Sample{
+	u.whole = record.Sample{
 		Due: int64(due), Lag: int64(lag), Iteration: iteration, User: int32(u.id), Step: record.Whole,
 		Stage: int16(rd.stageAt(due)),
 		DNS:   -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
 	}
-	start := rd.now()
-	whole.Start = int64(start)
-	for i := range rd.actions {
-		s := &u.steps[i]
-		*s = whole
-		s.Step, s.Start = int16(i), int64(start)
-		if i > 0 {
-			s.Due, s.Lag = s.Start, 0
-		}
-		u.step(i, s)
-		if recorded && len(rd.actions) > 1 {
-			u.book.Add(s)
-		}
-		whole.End = s.End
-		whole.BytesIn += s.BytesIn
-		whole.BytesOut += s.BytesOut
-		whole.Flags |= s.Flags
-		whole.Status = s.Status
-		start = time.Duration(s.End)
-		if s.Failure != drivers.OK {
-			whole.Failure = s.Failure
-			break
-		}
-	}
-	if len(rd.actions) == 1 {
-		s := &u.steps[0]
+	whole := &u.whole
+	whole.Start = int64(rd.now())
+	u.at, u.recorded, u.begun, u.hidden = whole.Start, recorded, false, u.hidden[:0]
+	if rd.scenario.Flow == nil {
+		s := &u.sample
+		*s = *whole
+		s.Step = 0
+		u.step(0, s)
+		u.took(s)
 		whole.DNS, whole.Connect, whole.TLS, whole.Wait, whole.TTFB, whole.Transfer = s.DNS, s.Connect, s.TLS, s.Wait, s.TTFB, s.Transfer
+	} else {
+		u.parts(rd.scenario.Flow, iteration)
 	}
+	whole.End = u.at
 	if recorded {
-		u.book.Add(&whole)
+		u.book.Add(whole)
+	}
+}
+
+// took adds a step that was made to its iteration.
+func (u *user) took(s *record.Sample) {
+	w := &u.whole
+	w.BytesIn += s.BytesIn
+	w.BytesOut += s.BytesOut
+	w.Flags |= s.Flags
+	w.Status = s.Status
+	u.at = s.End
+	if w.Failure == drivers.OK {
+		w.Failure = s.Failure
 	}
 }
 
@@ -134,6 +144,9 @@ func (u *user) step(i int, s *record.Sample) {
 		}
 	}
 	u.judge(i, s, err)
+	if s.Failure == drivers.OK {
+		u.capture(i, s)
+	}
 }
 
 // judge decides whether a step succeeded: by its expectations, or where it has none by the protocol's own rule.
@@ -142,7 +155,7 @@ func (u *user) judge(i int, s *record.Sample, err error) {
 	if err != nil {
 		s.Failure = drivers.KindOf(err)
 		if u.rd.examples.wants(s.Failure) {
-			u.rd.examples.note(s, i, err.Error())
+			u.note(s, i, err.Error())
 		}
 		return
 	}
@@ -150,7 +163,7 @@ func (u *user) judge(i int, s *record.Sample, err error) {
 		if !u.outcome.Success {
 			s.Failure = drivers.Status
 			if u.rd.examples.wants(s.Failure) {
-				u.rd.examples.note(s, i, answerText(&u.outcome))
+				u.note(s, i, answerText(&u.outcome))
 			}
 		}
 		return
@@ -162,7 +175,7 @@ func (u *user) judge(i int, s *record.Sample, err error) {
 		}
 		s.Failure = drivers.Expectation
 		if u.rd.examples.wants(s.Failure) {
-			u.rd.examples.note(s, i, u.explain(e, err))
+			u.note(s, i, u.explain(e, err))
 		}
 		return
 	}

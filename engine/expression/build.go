@@ -268,7 +268,16 @@ func (b *builder) root(n ast.Node, path []part, names []string, members []*ast.M
 		return nil
 	}
 	used = max(0, min(used, len(names)))
-	r := b.constant(n, valueOf(v))
+	var r *node
+	if m, ok := v.(Moment); ok {
+		r = b.node(evalAtCall, n, dynamic)
+		r.moment = m
+		if m.Text {
+			r.kind = text
+		}
+	} else {
+		r = b.constant(n, valueOf(v))
+	}
 	r.named = true
 	r.at = span{path[0].at.from, path[used].at.to}
 	if used > 0 {
@@ -962,7 +971,7 @@ func (n *node) depends() bool {
 	switch n.op {
 	case evalConstant, evalItem, evalIndex:
 		return false
-	case evalIteration, evalUser, evalUUID, evalRandom, evalMoment, evalNumber, evalAnswer:
+	case evalIteration, evalUser, evalUUID, evalRandom, evalMoment, evalAtCall, evalNumber, evalAnswer:
 		return true
 	}
 	return slices.ContainsFunc(n.kids, (*node).depends)

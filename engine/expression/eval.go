@@ -20,6 +20,7 @@ const (
 	evalUUID
 	evalRandom
 	evalMoment // a name that Scope.Lookup knows
+	evalAtCall // a value of a root that only the call knows
 	evalNumber // a number of the answer
 	evalAnswer // another name of the answer
 	evalItem   // the element that a predicate looks at
@@ -64,6 +65,7 @@ type node struct {
 	names   []string // keys of a mapping
 	call    *function
 	pattern *regexp.Regexp
+	moment  Moment
 	source  *source
 	at      span
 
@@ -116,6 +118,12 @@ func (n *node) eval(f *frame) (value, error) {
 		return textOf(uuid(f.in)), nil
 	case evalMoment:
 		v, err := f.scope.Lookup(n.name, f.in)
+		if err != nil {
+			return value{}, &evalError{n, err.Error()}
+		}
+		return valueOf(v), nil
+	case evalAtCall:
+		v, err := n.moment.Eval(f.in)
 		if err != nil {
 			return value{}, &evalError{n, err.Error()}
 		}

@@ -29,7 +29,7 @@ func (e *Error) Error() string {
 
 // Root resolves what follows one of the names known before the load, such as env, vars, target or lab. path has the
 // names after the root, as far as written. It returns the value (string, int64, float64, bool, nil, map[string]any,
-// []any) and how many names of path led to it; the rest is looked up in the value. An error about one name of path is a
+// []any, or a Moment) and how many names of path led to it; the rest is looked up in the value. An error about one name of path is a
 // *NameError.
 //
 // It is called once per reference, while parsing, and not at all for a reference that can't be reached, such as the

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/planrun/planrun/engine/diag"
@@ -106,12 +107,17 @@ func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
 			if ad.Phase != "" && ad.Phase != ph.Name || phase != "" && phase != ph.Name {
 				continue
 			}
-			if ph.hasStage(ad) && p.hasTarget(ad.Target) && (ad.Metric.Name != "rate_held" || ph.Capacity != nil) {
+			if ph.hasStage(ad) && p.hasTarget(ad.Target) && (ad.Metric.Name != "rate_held" || ph.Capacity != nil) && s.hasStep(ad.Step) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// hasStep tells whether a scenario has samples of a step, group or branch; of "" it has always.
+func (s *Scenario) hasStep(name string) bool {
+	return name == "" || slices.Contains(s.Groups, name) || slices.ContainsFunc(s.Steps, func(st *Step) bool { return st.Name == name })
 }
 
 func (p *Plan) hasTarget(name string) bool {
@@ -153,6 +159,9 @@ func (b *binder) nowhere(ad *expression.Address, w *writtenAssertion) string {
 		parts = append(parts, "phase "+ph)
 	} else if w.phase != "" {
 		what = "phase " + w.phase
+	}
+	if ad.Step != "" {
+		parts = append(parts, "step "+ad.Step)
 	}
 	if ad.Stage != "" {
 		parts = append(parts, "stage "+ad.Stage)

@@ -97,7 +97,7 @@ func (b *binder) applies(n *node) bool {
 
 // fitsLong checks what the long form of an assertion asks for against what the plan measures.
 func (b *binder) fitsLong(p *Plan, w *writtenAssertion, a *expression.Assertion) bool {
-	before := b.source.faults
+	before := b.faults()
 	f := w.long
 	for _, ad := range a.Addresses() {
 		fault := func(message, hint string) { b.within(w.n, ad.Offset, ad.Length, message, hint) }
@@ -122,7 +122,7 @@ func (b *binder) fitsLong(p *Plan, w *writtenAssertion, a *expression.Assertion)
 			b.on(n, "", "%s", noWindow(longest))
 		}
 	}
-	return b.source.faults == before
+	return b.faults() == before
 }
 
 func noWindow(longest time.Duration) string {

@@ -127,7 +127,7 @@ func dump(p *Plan) string {
 	for _, s := range p.Scenarios {
 		line(0, "scenario %s %q at %s", s.Name, s.Title, s.Place)
 		for _, st := range s.Steps {
-			line(1, "step %q timeout=%v at %s", st.Name, st.Timeout, st.Place)
+			line(1, "step %q timeout=%v at %s%s", st.Name, st.Timeout, st.Place, map[bool]string{true: " continue"}[st.Continue])
 			for i, a := range st.Actions {
 				line(2, "%s: %s", p.Targets[i].Name, a.Driver)
 				op := a.Call.(fakeCall).op
@@ -142,7 +142,14 @@ func dump(p *Plan) string {
 				for _, e := range a.Expect {
 					line(3, "expect %s reads %v", e, e.Reads())
 				}
+				for _, c := range a.Captures {
+					line(3, "capture %s as %d of %s secret=%v", c.Name, c.Index, c.Value, c.Secret)
+				}
 			}
+		}
+		if s.Flow != nil {
+			line(1, "captures %v groups %v", s.Captures, s.Groups)
+			dumpFlow(line, 1, s.Flow)
 		}
 		for _, ph := range s.Phases {
 			line(1, "phase %s %q %s at %s", ph.Name, ph.Title, ph.Kind, ph.Place)
@@ -176,6 +183,25 @@ func dump(p *Plan) string {
 		}
 	}
 	return b.String()
+}
+
+func dumpFlow(line func(int, string, ...any), depth int, parts []*Part) {
+	for _, p := range parts {
+		what := "group"
+		switch {
+		case p.Call != NoCall:
+			what = fmt.Sprintf("call %d", p.Call)
+		case p.Mix != nil:
+			what = fmt.Sprintf("mix %v of %d turns", p.Mix.Weights, p.Mix.Cycle())
+		case p.Parts == nil:
+			what = fmt.Sprintf("pause %v", p.Pause)
+		}
+		line(depth, "%s repeat=%d sample=%d when=%v at %s", what, p.Repeat, p.Sample, p.When, p.Place)
+		dumpFlow(line, depth+1, p.Parts)
+		if p.Mix != nil {
+			dumpFlow(line, depth+1, p.Mix.Branches)
+		}
+	}
 }
 
 func dumpValue(v drivers.Value) string {

@@ -28,6 +28,7 @@ const (
 	WarmupKind                              // a number of iterations, or a duration
 	NameKind                                // an identifier
 	ExpressionKind                          // one expression
+	CaptureKind                             // a mapping of names to expressions; Keys are those of the long form
 	ExpectsKind                             // an expression or a list of them
 	AssertsKind                             // an assertion or a list of them; Keys are those of the long form
 	NamedKind                               // a mapping of names to values of Item

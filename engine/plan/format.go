@@ -14,6 +14,8 @@ type format struct {
 	sinks   []string
 
 	plan, defaults, scenario, step, results []Field
+	item, branch                            []Field // of a flow
+	capture                                 []Field // the long form
 	phases                                  []Field // by kind; Keys are the parameters
 	stage, long                             []Field
 	sink                                    []Field // by kind
@@ -50,7 +52,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("window", drivers.Duration, "window", "It has to hold in each whole window of this length, and not of the whole. The report shows the worst one.", "10s"),
 		entry("abort", drivers.Bool, "abort", "`true` looks every second at what was measured so far of a cell, and ends the run once the assertion is false of it.").otherwise("false"),
 		entry("after", drivers.Duration, "grace time", "How far into a round `abort` looks for the first time.", "10s").otherwise("0s"),
-		entry("when", ExpressionKind, "condition", "Whether the assertion is judged at all. It is known before the load: of `vars` and `env`.", `(env.STAGE ?? "test") == "prod"`),
+		entry("when", ExpressionKind, "condition", "Whether the assertion is judged at all. It is known before the load: of `vars` and `env`.", `env.STAGE == "prod"`),
 	}
 	title := entry("title", drivers.Text, "title", "What people read instead of the name.")
 	timeout := entry("timeout", drivers.Duration, "time-out", "How long an iteration may take, from its start. The innermost one counts: phase, scenario, defaults.", "5s", "1m30s").otherwise("30s")
@@ -107,10 +109,19 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 	for _, name := range f.names {
 		steps = append(steps, entry(name, drivers.Group, name+" step", "One call with "+name+".").keys(own(known[name].Fields())))
 	}
-	f.step = append(slices.Clone(steps), expect)
+	f.capture = []Field{
+		entry("value", ExpressionKind, "value", "What to take of the answer.", "json.token").required(),
+		entry("secret", drivers.Bool, "secret", "`true` keeps it out of everything that is printed or written.").otherwise("false"),
+	}
+	capture := entry("capture", CaptureKind, "captures", "Values of the answer, by name, that later steps read as `${name}`.").keys(f.capture)
+	f.step = append(slices.Clone(steps), expect, capture)
 	byTarget := entry("by_target", NamedKind, "step for each target", "Another step for each target, so that they can be compared as one scenario.").of(entry("", drivers.Group, "step", "The step for this target.").keys(f.step).exactly(f.names...))
 
-	f.scenario = append(append([]Field{title}, steps...), byTarget, expect, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
+	f.steps(append(slices.Clone(f.step), byTarget))
+	flow, mix := *find(f.item, "steps"), *find(f.item, "mix")
+	flow.Title, flow.Doc = "steps", "What an iteration does, in order: calls, pauses, groups and mixes."
+
+	f.scenario = append(append([]Field{title}, steps...), byTarget, flow, mix, expect, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
 
 	var blocks []Field
 	for _, s := range steps {
@@ -177,7 +188,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("targets", NamedKind, "targets", "Variants of the system under test. Every phase runs against each of them. Their keys are free, and read as `${target.key}`.").of(entry("", TextMapKind, "target", "What tells this target from others, such as addresses.")),
 		entry("reference", drivers.Text, "reference", "The target that others are compared with. Left out: the first."),
 		entry("defaults", drivers.Group, "defaults", "What holds unless a scenario, a phase or a step says otherwise.").keys(f.defaults),
-		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "One step, and how it is driven.").keys(f.scenario).exactly(append(slices.Clone(f.names), "by_target")...)).required(),
+		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "A step or several, and how they are driven.").keys(f.scenario).exactly(append(slices.Clone(f.names), "by_target", "steps", "mix")...)).required(),
 		asserts("the whole plan"),
 		entry("sinks", SequenceKind, "reports", "Reports that are written besides the results stream.").of(entry("", OneOfKind, "report", "A kind of report and its file.").keys(f.sink)),
 		entry("results", drivers.Group, "results", "Where the results stream goes.").keys(f.results),
@@ -194,6 +205,28 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 
 // unavailable are keys that plans of a later version have.
 var unavailable = []string{
-	"background", "before", "capture", "data", "environments", "grpc", "include", "matrix",
-	"mix", "on_failure", "secrets", "steps", "tags", "when",
+	"background", "before", "data", "environments", "grpc", "include", "matrix", "secrets", "tags",
+}
+
+// steps makes the fields of the items of a flow. Items hold items: groups and branches have the same keys again.
+func (f *format) steps(calls []Field) {
+	inner, branch := &Field{}, &Field{}
+	*inner = entry("", drivers.Group, "step", "A call, a pause, a group or a mix.")
+	*branch = entry("", drivers.Group, "branch", "A step or a group, and its weight.")
+	steps := entry("steps", SequenceKind, "group", "Steps in order, as a group: to repeat them, to name them, or to run them on a condition.")
+	steps.Item = inner
+	mix := entry("mix", NamedKind, "mix", "One of several branches for each iteration, by their weights. Every cycle of iterations has exactly these shares, the same for every target.")
+	mix.Item = branch
+	rest := []Field{
+		entry("timeout", drivers.Duration, "time-out", "How long the call may take. Left out: that of the phase.", "5s"),
+		entry("on_failure", drivers.Choice, "on failure", "`end` ends the iteration when the step fails, `continue` goes on with the next one. The iteration has failed in both cases.").choices("end", "continue").otherwise("end"),
+		entry("pause", SpanKind, "pause", "A pause instead of a call: a duration, or drawn from between two. Latency leaves it out.", "1s", "1s..3s"),
+		steps, mix,
+		entry("repeat", CountKind, "repeat", "How often the step or the group is run in an iteration.", "3").otherwise("1"),
+		entry("when", ExpressionKind, "condition", "Runs the step only if this is true: of captured values, data, variables, `iteration` and `user`.", "iteration % 10 == 0", "token != nil"),
+	}
+	name := entry("name", NameKind, "name", "What the step is called in assertions and reports. Left out: its driver, if no other step without a name has the same.", "login")
+	f.item = append(append([]Field{name}, calls...), rest...)
+	f.branch = append([]Field{entry("weight", CountKind, "weight", "The share of the branch, in proportion to those of the others.", "7").otherwise("1")}, f.item[1:]...)
+	inner.Keys, branch.Keys = f.item, f.branch
 }

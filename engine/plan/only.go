@@ -129,8 +129,31 @@ func (b *binder) cutTargets(p *Plan, kept map[string]bool) {
 			}
 			s.Steps[i] = &c
 		}
+		s.Flow = cutConditions(s.Flow, index)
 	}
 	p.Targets = targets
+}
+
+// cutConditions returns a flow with the conditions of some targets.
+func cutConditions(parts []*Part, index []int) []*Part {
+	out := slices.Clone(parts)
+	for i, p := range out {
+		c := *p
+		if p.When != nil {
+			c.When = nil
+			for _, j := range index {
+				c.When = append(c.When, p.When[j])
+			}
+		}
+		c.Parts = cutConditions(p.Parts, index)
+		if p.Mix != nil {
+			m := *p.Mix
+			m.Branches = cutConditions(m.Branches, index)
+			c.Mix = &m
+		}
+		out[i] = &c
+	}
+	return out
 }
 
 // cutAssertions drops the assertions that read something that is not measured in this run.

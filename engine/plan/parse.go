@@ -99,6 +99,7 @@ type binder struct {
 	targets []*target
 	scope   *expression.Scope // of what does not depend on a target
 	now     *usage            // of the step that is being decoded, nil outside of steps
+	values  []string          // what the steps so far capture
 	whiles  []*writtenWhile
 }
 

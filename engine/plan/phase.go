@@ -71,7 +71,7 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 		b.on(params, "write "+example(kind), "expected the parameters of %s, not %s", kind.Key, params.describe())
 		return nil, nil, nil
 	}
-	before := b.source.faults
+	before := b.faults()
 	s := b.section(under(around, params, common...), key, kind.Keys, b.scope)
 	p := &Phase{
 		Title: s.text("title"), Place: b.place(key), Kind: Kind(kind.Key),
@@ -89,7 +89,7 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 	}
 	b.declare(nameNode, p.Name, expression.Phase)
 
-	sound := b.source.faults == before
+	sound := b.faults() == before
 	switch p.Kind {
 	case Single:
 		p.Users, p.Count = 1, 1
@@ -293,9 +293,9 @@ func (b *binder) stages(s *section, n *node, p *Phase) {
 			b.on(it, "write rate: and hold:", "expected a stage, not %s", it.describe())
 			continue
 		}
-		before := b.source.faults
+		before := b.faults()
 		st := b.section(it, it, b.format.stage, b.scope)
-		sound := b.source.faults == before
+		sound := b.faults() == before
 		rate, byRate := st.values["rate"]
 		users, byUsers := st.values["users"]
 		key, at := "rate", rate.node

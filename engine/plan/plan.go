@@ -43,25 +43,59 @@ type Target struct {
 type Scenario struct {
 	Name, Title string
 	Place       diag.Place
-	Steps       []*Step
-	Phases      []*Phase
+	Steps       []*Step // every call that the scenario can make
+	// Flow is in which order they are made; nil where one call is all there is.
+	Flow []*Part
+	// Groups are the names of groups and of branches of a mix, whose samples are numbered after those of Steps.
+	Groups []string
+	// Captures are the names of what steps capture; their values are in drivers.Input.Values, in this order.
+	Captures []string
+	Phases   []*Phase
 }
 
 // Step is one call through one driver.
 type Step struct {
-	Name    string // "" in a scenario of one step
+	Name    string // "" in a scenario of one call
 	Place   diag.Place
 	Timeout time.Duration // 0: the phase's
+	// Continue says that the iteration goes on after the step has failed. It has failed all the same.
+	Continue bool
 	// Actions has what the step does for each target, in the order of Plan.Targets.
 	Actions []Action
 }
 
 // Action is a step for one target.
 type Action struct {
-	Driver string
-	Call   drivers.Call
-	Expect []*expression.Expectation // none: the protocol's own judgement
+	Driver   string
+	Call     drivers.Call
+	Expect   []*expression.Expectation // none: the protocol's own judgement
+	Captures []Capture
 }
+
+// Capture is a value of an answer that later steps use.
+type Capture struct {
+	Name   string
+	Index  int // in Scenario.Captures
+	Value  *expression.Value
+	Secret bool // it must not be shown
+}
+
+// Part is a piece of what an iteration does. Exactly one of Call, Pause, Parts and Mix is what it is.
+type Part struct {
+	Place  diag.Place
+	Call   int // index in Scenario.Steps; NoCall for other parts
+	Pause  Span
+	Parts  []*Part // a group
+	Mix    *Mix
+	Repeat int // how often, at least 1
+	// When has the condition of each target, in the order of Plan.Targets; nil if the part is always run.
+	When []*expression.Value
+	// Sample is the index of a group's own samples, behind those of the steps; NoCall where it has none.
+	Sample int
+}
+
+// NoCall is the Call of a Part that makes none by itself.
+const NoCall = -1
 
 // Kind is how a phase drives iterations.
 type Kind string

@@ -213,7 +213,7 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 		return v.text, nil
 	}
 	return &stepScope{
-		Scope: &expression.Scope{Roots: map[string]expression.Root{
+		Scope: &expression.Scope{Moment: b.values, Lookup: lookup(b.values), Roots: map[string]expression.Root{
 			"env":  b.env,
 			"vars": b.varsRoot,
 			"target": func(path []string) (any, int, error) {

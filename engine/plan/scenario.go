@@ -87,9 +87,7 @@ func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse
 	s := b.section(n, key, b.format.scenario, b.scope)
 	sc := &Scenario{Name: key.text, Title: s.text("title"), Place: b.place(key)}
 	use := &scenarioUse{name: key.text, node: key, lab: map[string][]*node{}}
-	if step := b.oneStep(s, key, outer, use); step != nil {
-		sc.Steps = []*Step{step}
-	}
+	b.flow(s, sc, key, outer, use)
 
 	around := under(outer.n, pick(s.n, common), common...)
 	phases, phasesKey := s.n.value("phases"), s.n.keyOf("phases")
@@ -119,10 +117,52 @@ func pick(n *node, keys []string) *node {
 
 // writtenStep is a step as the plan says it for a target, the defaults laid under it.
 type writtenStep struct {
-	driver string
-	key    *node // of the driver
-	n      *node // its fields
-	expect *node
+	driver          string
+	key             *node // of the driver
+	n               *node // its fields
+	expect, capture *node
+}
+
+// flow decodes what a scenario does: one step, or several.
+func (b *binder) flow(s *section, sc *Scenario, key *node, outer defaults, use *scenarioUse) {
+	kept := b.values
+	defer func() { b.values = kept }()
+	b.values = slices.Clip(kept)
+	first := ""
+	for _, p := range s.n.pairs {
+		switch k := p.key.text; {
+		case k != "steps" && k != "mix" && k != "by_target" && !slices.Contains(b.format.names, k):
+		case (k == "steps" || k == "mix") && first != "", first == "steps" || first == "mix":
+			b.on(p.key, "put both into steps:", "a scenario has %s or %s, not both", first, k)
+			return
+		case first == "":
+			first = k
+		}
+	}
+	if first != "steps" && first != "mix" {
+		if step := b.oneStep(s, key, outer, use); step != nil {
+			sc.Steps = []*Step{step}
+			sc.Captures = b.values
+		}
+		return
+	}
+	if k := s.n.keyOf("expect"); k != nil && s.node("expect") != nil {
+		b.on(k, "write it in the step whose answer it is about", "expect belongs to a step")
+	}
+	f := b.newFlow(sc, outer, use)
+	var parts []*Part
+	if n := s.node(first); n == nil {
+		return // noted already
+	} else if first == "steps" {
+		parts = f.steps(n, s.n.keyOf("steps"))
+	} else if m := f.mix(n, s.n.keyOf("mix")); m != nil {
+		parts = []*Part{{Place: b.place(s.n.keyOf("mix")), Call: NoCall, Sample: NoCall, Repeat: 1, Mix: m}}
+	}
+	if len(parts) > 0 && len(sc.Steps) == 0 && b.faults() == 0 {
+		b.on(s.n.keyOf(first), "write a step with a driver, such as - http: GET /", "scenario %s calls nothing", sc.Name)
+	}
+	f.finish(parts)
+	sc.Captures = b.values
 }
 
 // oneStep decodes the step of a scenario for all targets.
@@ -160,6 +200,9 @@ func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse
 			if w != nil && w.expect == nil {
 				w.expect = s.node("expect")
 			}
+			if w != nil && w.capture == nil {
+				w.capture = s.node("capture")
+			}
 			steps[p.key.text] = w
 		}
 		for _, t := range b.targets {
@@ -193,6 +236,7 @@ func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse
 			step.Place = b.place(w.key)
 		}
 	}
+	b.remember(step)
 	return step
 }
 
@@ -217,7 +261,7 @@ func (b *binder) driverOf(s *section, at *node, outer defaults, what string, qui
 			continue
 		}
 		found = true
-		w = &writtenStep{driver: p.key.text, key: p.key, expect: s.node("expect")}
+		w = &writtenStep{driver: p.key.text, key: p.key, expect: s.node("expect"), capture: s.node("capture")}
 		w.n = b.stepNode(w, p.value, outer.n.value(p.key.text))
 	}
 	if !found && !quiet && !s.n.torn && !s.mayBeStep(b) {
@@ -236,7 +280,7 @@ func (b *binder) driverOf(s *section, at *node, outer defaults, what string, qui
 func (s *section) mayBeStep(b *binder) bool {
 	return slices.ContainsFunc(s.unknown, func(key string) bool {
 		near := diag.Suggest(key, keysOf(b.format.scenario))
-		return near == "" || near == "by_target" || slices.Contains(b.format.names, near)
+		return near == "" || near == "by_target" || near == "steps" || near == "mix" || slices.Contains(b.format.names, near)
 	})
 }
 
@@ -287,7 +331,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	b.now = u
 	defer func() { b.now = nil }()
 
-	before := b.source.faults
+	before := b.faults()
 	scope := b.stepScope(t, w.key)
 	values, faulty := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
 	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
@@ -295,6 +339,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 		op.Roots = b.opt.Roots
 	}
 	a.Expect = b.expects(w.expect, driver.Answer(), scope)
+	a.Captures = b.captures(w.capture, driver.Answer(), scope, op)
 	for _, e := range a.Expect {
 		for _, name := range e.Reads() {
 			op.Reads[name] = true
@@ -307,7 +352,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	if err != nil {
 		b.prepared(w.n, w.key, faulty, err)
 	}
-	if b.source.faults == before {
+	if b.faults() == before {
 		a.Call = call
 	}
 	return a, u

@@ -29,6 +29,8 @@ func Schema(known map[string]drivers.Driver, sinks ...string) []byte {
 		}
 	}
 	g.defs["phases"] = g.body(*find(f.scenario, "phases"))
+	g.shared[&f.item[0]], g.shared[&f.branch[0]] = "step", "branch" // they hold themselves
+	g.defs["step"], g.defs["branch"] = g.group(f.item, nil), g.group(f.branch, nil)
 	root := g.group(f.plan, nil)
 	root["patternProperties"] = object{"^x-": object{"description": "Free for anchors."}}
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -126,11 +128,13 @@ func (g *schemas) group(fields []Field, exactly []string) object {
 
 // field is the schema of the value of a key, with what an editor shows of it.
 func (g *schemas) field(f Field) object {
-	body := g.body(f)
+	var body object
 	if f.Key == "phases" {
 		body = ref("phases")
 	} else if f.Kind == drivers.Group && len(f.Keys) > 0 && g.shared[&f.Keys[0]] != "" {
 		body = ref(g.shared[&f.Keys[0]])
+	} else {
+		body = g.body(f)
 	}
 	if f.Kind == drivers.Group && mainOf(f.Keys) != nil {
 		text := object{"type": "string", "description": mainOf(f.Keys).Doc}
@@ -230,6 +234,8 @@ func (g *schemas) body(f Field) object {
 		return g.group(f.Keys, f.Exactly)
 	case ExpressionKind:
 		return ref("expression")
+	case CaptureKind:
+		return named(object{"anyOf": []any{ref("expression"), g.group(f.Keys, nil)}})
 	case ExpectsKind:
 		return object{"anyOf": []any{ref("expression"), list(ref("expression"))}}
 	case AssertsKind:

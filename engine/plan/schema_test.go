@@ -66,48 +66,50 @@ func TestSchemaIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestSchemaDocumentsEveryKey(t *testing.T) {
-	f := newFormat(nil, []string{"csv", "markdown"})
+// everyField calls visit for each field of the tables, once for those that hold themselves.
+func everyField(fields []Field, visit func(path string, x Field)) {
+	seen := map[*Field]bool{}
 	var walk func(path string, fields []Field)
 	walk = func(path string, fields []Field) {
+		if len(fields) == 0 || seen[&fields[0]] {
+			return
+		}
+		seen[&fields[0]] = true
 		for _, x := range fields {
-			at := path + "." + x.Key
-			if x.Key != "" && (x.Title == "" || x.Doc == "" || !strings.HasSuffix(x.Doc, ".")) {
-				t.Errorf("%s has no title, or no sentence that says what it is", at)
-			}
-			walk(at, x.Keys)
+			visit(path, x)
+			walk(path+"."+x.Key, x.Keys)
 			if x.Item != nil {
-				walk(at+"[]", []Field{*x.Item})
+				walk(path+"."+x.Key+"[]", []Field{*x.Item})
 			}
 		}
 	}
-	walk("", f.plan)
+	walk("", fields)
+}
+
+func TestSchemaDocumentsEveryKey(t *testing.T) {
+	everyField(newFormat(nil, []string{"csv", "markdown"}).plan, func(path string, x Field) {
+		if x.Key != "" && (x.Title == "" || x.Doc == "" || !strings.HasSuffix(x.Doc, ".")) {
+			t.Errorf("%s.%s has no title, or no sentence that says what it is", path, x.Key)
+		}
+	})
 }
 
 // The defaults and examples that the tables show are read by the decoder.
 func TestExamplesAreRead(t *testing.T) {
 	f := newFormat(nil, []string{"csv", "markdown"})
 	b := &binder{format: f, scope: nil}
-	var walk func(path string, fields []Field)
-	walk = func(path string, fields []Field) {
-		for _, x := range fields {
-			for _, text := range append(x.Examples, x.Default) {
-				if text == "" || strings.Contains(text, "<") && x.Kind != AssertsKind {
-					continue
-				}
-				b.source = newSource("example", text)
-				b.simple(&node{shape: scalar, text: text, line: 1, col: 1}, &x, nil)
-				if len(b.findings) > 0 {
-					t.Errorf("%s.%s: %s: %v", path, x.Key, text, b.findings)
-				}
+	everyField(f.plan, func(path string, x Field) {
+		for _, text := range append(x.Examples, x.Default) {
+			if text == "" || strings.Contains(text, "<") && x.Kind != AssertsKind {
+				continue
 			}
-			walk(path+"."+x.Key, x.Keys)
-			if x.Item != nil {
-				walk(path+"."+x.Key, []Field{*x.Item})
+			b.source = newSource("example", text)
+			b.simple(&node{shape: scalar, text: text, line: 1, col: 1}, &x, nil)
+			if len(b.findings) > 0 {
+				t.Errorf("%s.%s: %s: %v", path, x.Key, text, b.findings)
 			}
 		}
-	}
-	walk("", f.plan)
+	})
 }
 
 func TestSchemaAcceptsGoodPlans(t *testing.T) {

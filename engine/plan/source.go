@@ -18,7 +18,7 @@ type source struct {
 	lines    []string
 	findings diag.Findings
 	seen     map[seenKey]bool
-	faults   int // errors noted, the same one at the same place each time
+	errors   int // noted, the same one at the same place each time
 }
 
 type seenKey struct {
@@ -29,6 +29,9 @@ type seenKey struct {
 func newSource(file, text string) *source {
 	return &source{file: file, lines: strings.Split(text, "\n"), seen: map[seenKey]bool{}}
 }
+
+// faults counts the errors that were noted, the same one at the same place each time.
+func (s *source) faults() int { return s.errors }
 
 // line returns a line, from 1; "" beyond the end.
 func (s *source) line(n int) string {
@@ -64,7 +67,7 @@ func (s *source) add(f diag.Finding) *diag.Finding {
 		f.Source = s.line(f.Line)
 	}
 	if f.Severity == diag.Error {
-		s.faults++
+		s.errors++
 	}
 	key := seenKey{f.Place, f.Message}
 	if s.seen[key] {

@@ -34,7 +34,7 @@ func (b *binder) group(n *node, table []Field, scope *stepScope, faulty map[stri
 	n = b.indented(n, table)
 	var out []drivers.Entry
 	for _, p := range n.pairs {
-		before := b.source.faults
+		before := b.faults()
 		f := find(table, p.key.text)
 		switch {
 		case b.strayKey(n, p):
@@ -47,7 +47,7 @@ func (b *binder) group(n *node, table []Field, scope *stepScope, faulty map[stri
 				out = append(out, drivers.Entry{Key: f.Key, Value: v})
 			}
 		}
-		if b.source.faults > before {
+		if b.faults() > before {
 			faulty[p.key.text] = true
 		}
 	}

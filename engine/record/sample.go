@@ -14,6 +14,8 @@ type Sample struct {
 	End   int64 // when the whole answer had been read
 	// Lag is how late the generator itself was: the part of Start - Due for which a user was free.
 	Lag int64
+	// Paused is for how long an iteration did nothing because the plan says so.
+	Paused int64
 
 	// The timing split in nanoseconds; -1 is no data.
 	DNS, Connect, TLS, Wait, TTFB, Transfer int64
@@ -40,8 +42,8 @@ const (
 	Opened                    // opened a connection
 )
 
-// Latency is end - due.
-func (s *Sample) Latency() int64 { return s.End - s.Due }
+// Latency is end - due, pauses excluded.
+func (s *Sample) Latency() int64 { return s.End - s.Due - s.Paused }
 
-// Service is end - start.
-func (s *Sample) Service() int64 { return s.End - s.Start }
+// Service is end - start, pauses excluded.
+func (s *Sample) Service() int64 { return s.End - s.Start - s.Paused }

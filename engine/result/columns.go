@@ -87,6 +87,9 @@ var columns = [...]column{
 	{"flags", plain,
 		func(s *record.Sample) int64 { return int64(s.Flags) },
 		func(s *record.Sample, v int64) bool { s.Flags = record.Flags(v); return v >= 0 && v <= math.MaxUint8 }},
+	{"paused", plain,
+		func(s *record.Sample) int64 { return s.Paused },
+		func(s *record.Sample, v int64) bool { s.Paused = v; return v >= 0 && v <= s.End-s.Start }},
 }
 
 // split is the column of a part of the timing split.
@@ -223,7 +226,7 @@ func decodeColumns(raw *[len(columns)][]byte, samples []record.Sample) error {
 	}
 	for i := range samples {
 		// So that differences of times don't run over.
-		if s := &samples[i]; !plausible(s.Due) || !plausible(s.Start) || !plausible(s.End) || !plausible(s.Lag) {
+		if s := &samples[i]; !plausible(s.Due) || !plausible(s.Start) || !plausible(s.End) || !plausible(s.Lag) || !plausible(s.Paused) {
 			return errColumn
 		}
 	}

@@ -263,7 +263,7 @@ func (c *CellResult) stages() int { return max(1, len(c.Stages)) }
 
 // steps is the number of steps that have samples of their own.
 func (c *CellResult) steps() int {
-	if len(c.Steps) < 2 {
+	if len(c.Steps) == 1 && c.Steps[0].Name == "" {
 		return 0
 	}
 	return len(c.Steps)

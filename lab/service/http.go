@@ -23,6 +23,9 @@ import (
 //	any  /status/CODE     an answer with this status, once the whole request has come
 //	GET  /delay?time=T    an answer after T, at most an hour
 //	POST /echo            the body, up to 64 MiB
+//	POST /login           a token for {"user": "ann", "password": "nna"}
+//	GET  /items?page=N    a page of what a shop has
+//	POST /basket          takes {"item": 17}, with the token
 //
 // Each of them but /status is worked on as the service's delay, serial and slots say.
 type HTTP struct {
@@ -56,6 +59,9 @@ func (h *HTTP) routes() http.Handler {
 		"GET /file":    h.file,
 		"GET /delay":   h.delay,
 		"POST /echo":   h.echo,
+		"POST /login":  h.login,
+		"GET /items":   h.items,
+		"POST /basket": h.basket,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if h.work.do(r.Context()) == nil {
