@@ -309,6 +309,40 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// Between calls that follow at once the system isn't asked whether the connection is open, but a server that closes
+// after each answer without saying so is found out, and so is one that closes a connection after many.
+func TestUnannouncedClose(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	for _, each := range []int{1, 2, 50} {
+		closed := make(chan struct{}, 1)
+		peer := drivertest.NewPeer(t, func(c net.Conn) {
+			br := bufio.NewReader(c)
+			for range each {
+				if _, err := http.ReadRequest(br); err != nil {
+					return
+				}
+				io.WriteString(c, answer)
+			}
+			c.(*net.TCPConn).CloseWrite()
+			closed <- struct{}{}
+			io.Copy(io.Discard, c)
+		})
+		b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://" + peer.Addr()}, drivers.Pool{Users: 1})
+		session := b.Open()
+		for range 3 {
+			for i := range each {
+				if r := b.Must(session); r.Opened != (i == 0) {
+					t.Fatalf("closed after %d: call %d opened a connection: %v", each, i, r.Opened)
+				}
+			}
+			<-closed
+			if each > 1 {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	}
+}
+
 // A close that crosses with the request is a reset, whatever the method, and sent once.
 func TestCloseCrosses(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE"} {

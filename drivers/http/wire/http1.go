@@ -25,6 +25,8 @@ const (
 	bulkBuffer = 256 << 10
 	// maxHead is how large a head of an answer may be.
 	maxHead = 1 << 20
+	// fresh is how long after an answer a connection is taken to be open without asking the system.
+	fresh = time.Millisecond
 	// greeting is how every answer begins.
 	greeting = "HTTP/"
 )
@@ -36,6 +38,9 @@ type connection struct {
 	idle   *dial.Idle
 	reader *bufio.Reader
 	source source
+
+	answered time.Time // when the last answer had been read
+	proven   bool      // it was found open after an answer before
 }
 
 // source is what the reader reads: bytes left over from a smaller reader, then the connection.
@@ -55,7 +60,7 @@ func (s *source) Read(p []byte) (int, error) {
 
 // adopt takes over an open connection.
 func (c *connection) adopt(conn net.Conn, buffer int) {
-	c.conn, c.socket = conn, nil
+	c.conn, c.socket, c.proven = conn, nil, false
 	below := conn
 	if tc, ok := conn.(*tls.Conn); ok {
 		if s, ok := tc.NetConn().(*socket); ok {
@@ -89,13 +94,28 @@ func (c *connection) grow() bool {
 }
 
 // usable tells whether the connection can take another request: open, and silent since the last answer.
+//
+// The system is asked, which costs as much as a tenth of a short call, except where there is nothing to learn: a
+// connection whose answer ended a moment ago was not idle, so no idle limit of the server can have closed it, and a
+// close that is under way would as likely cross with the request anyway. Each connection is asked once in any case,
+// after its first answer, because there are servers that close after every answer without saying so.
 func (c *connection) usable() bool {
 	switch {
 	case c.conn == nil || c.reader.Buffered() > 0 || len(c.source.pending) > 0:
 		return false
-	case !c.idle.Readable():
+	case c.proven && time.Since(c.answered) < fresh:
 		return true
-	case c.socket == nil:
+	}
+	c.proven = c.silent()
+	return c.proven
+}
+
+// silent asks the system.
+func (c *connection) silent() bool {
+	if !c.idle.Readable() {
+		return true
+	}
+	if c.socket == nil {
 		return false
 	}
 	// TLS has messages of its own, such as session tickets: the connection is usable if they are all there is.
@@ -308,7 +328,8 @@ func (s *Session) converse(ctx context.Context, con *connection, r *Request, in 
 	b.begin(con.reader, s.sent == "HEAD", head)
 	s.resp.promised = b.total
 	err = s.drain(ctx, r, b, con.conn, in, out, sink)
-	dial.Add(&out.Transfer, time.Since(first))
+	con.answered = time.Now()
+	dial.Add(&out.Transfer, con.answered.Sub(first))
 	if err != nil {
 		return false, err
 	}
