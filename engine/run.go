@@ -142,7 +142,7 @@ func header(p *plan.Plan, opt Options, start time.Time) *result.Header {
 		Version: result.Version, Tool: opt.Tool,
 		Plan: p.Name, Description: p.Description, File: p.File, Text: p.Text, Hash: fmt.Sprintf("%x", sha256.Sum256(p.Text)),
 		Start: start.UTC(), Seed: opt.Seed, Reference: p.Reference,
-		Environment: environment(), Settings: p.Settings, Samples: p.Results.Samples, Vars: p.Vars,
+		Environment: Environment(), Settings: p.Settings, Samples: p.Results.Samples, Vars: p.Vars,
 	}
 	for _, t := range p.Targets {
 		h.Targets = append(h.Targets, result.Target{Name: t.Name, Lab: t.Lab})
@@ -172,8 +172,8 @@ func assertions(p *plan.Plan) []result.Assertion {
 	return list
 }
 
-// environment is what the figures of a run depend on besides the systems it measured.
-func environment() map[string]string {
+// Environment is what the figures of a run depend on besides the systems it measured.
+func Environment() map[string]string {
 	env := map[string]string{
 		"os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version(), "cpus": strconv.Itoa(runtime.GOMAXPROCS(0)),
 	}

@@ -11,9 +11,9 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-var commandNames = []string{"run", "validate", "explain", "report", "check", "lab", "schema", "version", "completion"}
+var commandNames = []string{"run", "validate", "explain", "report", "compare", "save", "check", "lab", "schema", "version", "completion"}
 
-var flagNames = []string{"--help", "--quiet", "--set", "--only", "--output", "--results", "--seed", "--no-lab"}
+var flagNames = []string{"--help", "--quiet", "--set", "--only", "--output", "--results", "--seed", "--against", "--no-lab"}
 
 // The scripts complete commands, flags, and files; planrun itself is not called.
 const (

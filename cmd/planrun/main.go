@@ -69,6 +69,8 @@ type commandLine struct {
 	Validate   validateCommand   `cmd:"" help:"Check plans and print every finding, without sending anything."`
 	Explain    explainCommand    `cmd:"" help:"Say what a plan would run: cells, counts, times, defaults in force."`
 	Report     reportCommand     `cmd:"" help:"Render a results file again."`
+	Compare    compareCommand    `cmd:"" help:"Say by how much two runs of a plan differ, and how sure that is."`
+	Save       saveCommand       `cmd:"" help:"Keep a small file of a run's results, for later runs to be held against."`
 	Check      checkCommand      `cmd:"" help:"Judge a results file again, by its own plan or another."`
 	Lab        labCommand        `cmd:"" help:"Run a plan's lab alone, or measure what its routes inject."`
 	Schema     schemaCommand     `cmd:"" help:"Print the JSON schema of plans, for editors."`
@@ -106,6 +108,10 @@ func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
 		return cli.Explain.run(p)
 	case "report":
 		return cli.Report.run(p)
+	case "compare":
+		return cli.Compare.run(p)
+	case "save":
+		return cli.Save.run(p)
 	case "check":
 		return cli.Check.run(p)
 	case "lab start":

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/planrun/planrun/engine"
+	"github.com/planrun/planrun/engine/plan"
 	"github.com/planrun/planrun/engine/result"
 	"github.com/planrun/planrun/engine/verdict"
 )
@@ -28,6 +29,7 @@ func openResults(p *program, path string) (*result.Run, error) {
 type checkCommand struct {
 	planFlags
 	pipelineFlags
+	againstFlags
 	Results string `arg:"" help:"A results file."`
 	Plan    string `arg:"" optional:"" help:"A plan whose assertions judge it instead of its own."`
 }
@@ -37,13 +39,18 @@ func (c *checkCommand) run(p *program) (int, error) {
 	if err != nil {
 		return verdict.ExitUsage, err
 	}
-	by := verdict.CaseOf(run)
+	by, against := verdict.CaseOf(run), plan.Against{Path: run.Against}
 	if c.Plan != "" {
 		plans, good := p.load([]string{c.Plan}, c.options())
 		if !good {
 			return verdict.ExitUsage, nil
 		}
-		by = engine.Case(plans[0])
+		by, against = engine.Case(plans[0]), plans[0].Against
+	}
+	if c.Against != "" || verdict.ReadsPrevious(run, by) {
+		if by.Previous, err = c.open(p, against, run.Environment, run.Targets); err != nil {
+			return verdict.ExitUsage, err
+		}
 	}
 	j, err := verdict.Judge(run, by)
 	if err != nil {
@@ -61,7 +68,7 @@ func (c *checkCommand) run(p *program) (int, error) {
 		end := *run.End
 		run.End = &end
 	}
-	run.End.Outcome, run.End.Exit = j.Outcome, j.Exit
+	run.End.Outcome, run.End.Exit, run.End.Notes = j.Outcome, j.Exit, j.Notes
 	leave := c.enter(p)
 	exit := worse(j.Exit, p.reports(run, "", nil))
 	leave(exit)

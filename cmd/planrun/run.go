@@ -17,6 +17,7 @@ import (
 type runCommand struct {
 	planFlags
 	pipelineFlags
+	againstFlags
 	Plans      []string `arg:"" name:"plan" help:"Plan files, run one after the other."`
 	Output     []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: ${outputs}. May be given several times."`
 	Results    string   `placeholder:"PATH" help:"Where the results file goes (results/<plan>-<time>-<hex>.msgpack)."`
@@ -41,6 +42,12 @@ func (c *runCommand) run(p *program) (exit int, err error) {
 	if !good {
 		return verdict.ExitUsage, nil
 	}
+	previous := make([]*result.Run, len(plans))
+	for i, pl := range plans {
+		if previous[i], err = c.previousOf(p, pl); err != nil {
+			return verdict.ExitUsage, err
+		}
+	}
 	var live *prometheus.Live
 	if c.Prometheus != "" {
 		if live, err = prometheus.Listen(c.Prometheus); err != nil {
@@ -53,11 +60,11 @@ func (c *runCommand) run(p *program) (exit int, err error) {
 	ctx, stop, release := p.interrupts("waiting for what is in flight, then writing what was measured; a second interrupt leaves at once")
 	defer release()
 	exit = verdict.ExitPassed
-	for _, pl := range plans {
+	for i, pl := range plans {
 		if c.Results != "" {
 			pl.Results.Path = c.Results
 		}
-		exit = worse(exit, p.runPlan(ctx, stop, pl, opt, seed, extra, live))
+		exit = worse(exit, p.runPlan(ctx, stop, pl, opt, engine.Options{Seed: seed, Previous: previous[i]}, extra, live))
 		if exit == verdict.ExitInterrupted {
 			break
 		}
@@ -72,7 +79,7 @@ func worse(a, b int) int {
 }
 
 // runPlan runs one plan from lab to reports.
-func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan, opt plan.Options, seed uint64, extra []output, live *prometheus.Live) int {
+func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan, opt plan.Options, how engine.Options, extra []output, live *prometheus.Live) int {
 	resultsPath := pl.Results.Path
 	pl, l, err := p.startLab(ctx, pl, opt)
 	if err != nil {
@@ -94,13 +101,12 @@ func (p *program) runPlan(ctx context.Context, stop chan struct{}, pl *plan.Plan
 		}()
 	}
 	progress := p.newProgress(pl)
-	report := engine.Run(ctx, pl, engine.Options{
-		Drivers: opt.Drivers, Tool: version(), Seed: seed, Stop: stop,
-		Watch: func(f result.Frame) {
-			progress.watch(f)
-			live.Watch(f)
-		},
-	})
+	how.Drivers, how.Tool, how.Stop = opt.Drivers, version(), stop
+	how.Watch = func(f result.Frame) {
+		progress.watch(f)
+		live.Watch(f)
+	}
+	report := engine.Run(ctx, pl, how)
 	progress.close()
 	exit := report.Exit
 	if l != nil {

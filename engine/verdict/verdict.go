@@ -70,6 +70,15 @@ func Judge(run *result.Run, c Case) (*Judgement, error) {
 	return j, nil
 }
 
+// ReadsPrevious tells whether an assertion of a case reads the results of an earlier run.
+func ReadsPrevious(run *result.Run, c Case) bool {
+	b := newBench(run, c)
+	return slices.ContainsFunc(c.Assertions, func(a result.Assertion) bool {
+		p, _ := expression.ParseAssertion(a.Text, b)
+		return p != nil && p.ReadsPrevious()
+	})
+}
+
 // conclude draws the outcome of the run from its rows. A run that judged nothing has not passed.
 func (j *Judgement) conclude() {
 	count := map[result.Outcome]int{}
