@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -23,6 +24,7 @@ import (
 var examples = map[string][]string{
 	"hybrid.yaml":           {"--set", "vars.file_size=2MiB", "--set", "vars.rounds=3"},
 	"cold_connections.yaml": nil,
+	"server_to_server.yaml": {"--set", "vars.ramp=200ms", "--set", "vars.hold=1s", "--set", "vars.beyond=1s"},
 }
 
 func TestExamplePlansRun(t *testing.T) {
@@ -45,10 +47,13 @@ func TestExamplePlansRun(t *testing.T) {
 			if code := p.run(t); code != 0 {
 				t.Fatalf("exit %d\n%s\n%s", code, p.stdout.String(), p.stderr.String())
 			}
-			if file := filepath.Base(file); file == "hybrid.yaml" {
+			switch filepath.Base(file) {
+			case "hybrid.yaml":
 				relayedIsSlower(t, p.results())
-			} else if file == "cold_connections.yaml" {
+			case "cold_connections.yaml":
 				connectionsAreCounted(t, p.results())
+			case "server_to_server.yaml":
+				nodeWorks(t, p.results())
 			}
 		})
 	}
@@ -100,6 +105,50 @@ func connectionsAreCounted(t *testing.T, path string) {
 	for scenario, want := range map[string]float64{"http1": 150, "http2": 3} {
 		if got := value(t, run, scenario, "parallel", "hybrid", opened); got != want {
 			t.Errorf("%s opened %v connections in three rounds, want %v", scenario, got, want)
+		}
+	}
+}
+
+// nodeWorks checks that each answer took the node's work, and by which connections users came.
+func nodeWorks(t *testing.T, path string) {
+	run, err := result.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Cells) != 10 {
+		t.Errorf("%d cells, want 4 rates by the main API and one of the node, for 2 targets", len(run.Cells))
+	}
+	for _, c := range run.Cells {
+		if got := time.Duration(value(t, run, c.Scenario, c.Phase, c.Target, metric.Metric{Name: "min"})); got < 100*time.Millisecond {
+			t.Errorf("%s.%s.%s has an answer after %v, sooner than the node has one", c.Scenario, c.Phase, c.Target, got)
+		}
+	}
+	connections := func(target string) int64 {
+		return run.Find("node", "at_600", target).Stats(result.Pooled, result.Every, record.Whole).Opened
+	}
+	if http, grpc := connections("http"), connections("grpc"); grpc != 1 || http <= grpc {
+		t.Errorf("users of the node opened %d connections over HTTP/1.1 and %d over gRPC", http, grpc)
+	}
+}
+
+// A node with fewer slots carries less, and the gate says so.
+func TestServerToServerNeedsItsSlots(t *testing.T) {
+	path, err := filepath.Abs("../../plans/server_to_server.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanrun(t, "--quiet", path, "--only", "main.at_800", "--set", "vars.slots=20", "--set", "vars.ramp=200ms", "--set", "vars.hold=1s")
+	if code := p.run(t); code != 1 {
+		t.Errorf("exit %d, want 1\n%s", code, p.stderr.String())
+	}
+	contains(t, p.stdout.String(), "at_800.within(1s) >= 99%: false")
+	run, err := result.Open(p.results())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"http", "grpc"} {
+		if got := value(t, run, "main", "at_800", target, metric.Metric{Name: "within", Within: time.Second}); got >= 0.99 {
+			t.Errorf("by %s, 5 slots of 110 ms answer %.1f%% of 200 calls a second within a second", target, 100*got)
 		}
 	}
 }
