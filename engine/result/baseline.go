@@ -86,7 +86,7 @@ func (c *CellResult) saveParts(cell, round int) []Frame {
 // a scenario for each of them. The runs must not be changed any more.
 func Versus(before, after *Run, labels [2]string) *Run {
 	run := NewRun()
-	run.Header = after.Header
+	run.Header, run.Compared = after.Header, true
 	run.Header.Assertions, run.Header.Samples, run.Reference = nil, false, 0
 	run.Header.Targets = []Target{{Name: labels[0]}, {Name: labels[1]}}
 	several := len(after.Targets) > 1

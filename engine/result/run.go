@@ -21,6 +21,7 @@ const ExactValues = 16_000_000
 // it is safe for concurrent reading.
 type Run struct {
 	Header
+	Compared bool   // made by Versus
 	Path     string // of the file; "" if there is none
 	Cells    []*CellResult
 	Verdicts []Verdict

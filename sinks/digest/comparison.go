@@ -83,16 +83,10 @@ func headlines(c *result.CellResult) []headline {
 const rateHeld = "rate_held"
 
 func value(c *result.CellResult, round int, h headline) (float64, bool) {
-	s := c.Stats(round, result.Judged, record.Whole)
-	if h.metric.Name != rateHeld {
-		return metric.Value(s, h.metric)
+	if h.metric.Name == rateHeld {
+		return c.RateHeld(round)
 	}
-	for _, g := range c.Stages {
-		if g.Judged && s.OK > 0 {
-			return g.To, true
-		}
-	}
-	return 0, false
+	return metric.Value(c.Stats(round, result.Judged, record.Whole), h.metric)
 }
 
 func comparisons(run *result.Run, targets []Target) []Comparison {
@@ -158,6 +152,9 @@ func row(c *result.CellResult, h headline, cells []*result.CellResult) Row {
 		}
 		if i > 0 {
 			r.Differences[i] = difference(sides[0], sides[i], r.Scale, h)
+			if cells[0] != nil && x != nil {
+				r.Differences[i].qualify(cells[0], x, h)
+			}
 		}
 	}
 	return r
@@ -182,6 +179,10 @@ func Label(c *result.CellResult) string {
 func cell(c *result.CellResult, v compare.Value, scale Scale) Cell {
 	s := c.Stats(result.Pooled, result.Judged, record.Whole)
 	x := Cell{Value: v.Value, Known: v.Known}
+	if c.IsCapacity() {
+		x.Text, x.Note = held(c, v, scale)
+		return x
+	}
 	switch {
 	case v.Known:
 		x.Text = scale.With(v.Value)
@@ -239,17 +240,61 @@ func difference(reference, other compare.Side, scale Scale, h headline) Differen
 	if d.Relative.Known {
 		x.Text += " (" + percent(d.Relative.Value) + ")"
 	}
+	return x
+}
+
+// qualify adds to a difference what it means: in a word where an interval stands behind it, modestly where none does, and
+// not at all where the side that looks better is so by its successes alone.
+func (d *Difference) qualify(reference, other *result.CellResult, h headline) {
 	better, worse := "faster", "slower"
 	if h.metric.Name == rateHeld {
 		better, worse = "higher", "lower"
 	}
-	switch x.Finding {
+	word, good := worse, reference
+	switch d.Finding {
 	case compare.Improved:
-		x.Text += ", " + better
+		word, good = better, other
 	case compare.Worsened:
-		x.Text += ", " + worse
+	default:
+		return
 	}
-	return x
+	a, b := reference.Stats(result.Pooled, result.Judged, record.Whole), other.Stats(result.Pooled, result.Judged, record.Whole)
+	s := good.Stats(result.Pooled, result.Judged, record.Whole)
+	switch lost := s.Failed + s.Dropped; {
+	case h.metric.Name != rateHeld && lost > 0:
+		d.Finding = compare.Unknown
+		d.Text += fmt.Sprintf(", but of its successes alone: %d of %d failed or were dropped", lost, s.Due())
+		if good == reference {
+			d.Text = strings.Replace(d.Text, "of its successes", "of the reference's successes", 1)
+		}
+	case d.Interval:
+		d.Text += ", " + word
+	case h.metric.Name != rateHeld && min(a.Count(), b.Count()) < 2:
+		d.Text += ", one call only"
+	default:
+		d.Text += ", " + word + " in this run"
+	}
+}
+
+// held says what a capacity search found: the rate, and what is wrong with the one above it.
+func held(c *result.CellResult, v compare.Value, scale Scale) (text, note string) {
+	var last *result.Capacity
+	for _, r := range c.Rounds {
+		if r.Capacity != nil && (last == nil || last.Outcome == result.Passed) {
+			last = r.Capacity
+		}
+	}
+	switch {
+	case last == nil:
+		return "no data", ""
+	case v.Known && last.Failed > 0:
+		return scale.With(v.Value), fmt.Sprintf("%s fails: %s", scale.With(last.Failed), Clean(last.Reason))
+	case v.Known:
+		return "at least " + scale.With(v.Value), Clean(last.Reason)
+	case last.Outcome == result.Inconclusive:
+		return "not found", Clean(last.Reason)
+	}
+	return "none", fmt.Sprintf("even %s fails: %s", ScaleOf(quantity.Rate, last.Failed).With(last.Failed), Clean(last.Reason))
 }
 
 func or(s, otherwise string) string {

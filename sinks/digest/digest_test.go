@@ -4,8 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/compare"
 	"github.com/planrun/planrun/engine/quantity"
+	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 	"github.com/planrun/planrun/sinks/sinktest"
 )
@@ -104,7 +106,7 @@ func TestReferenceComesFirst(t *testing.T) {
 func TestLessThroughputIsSlower(t *testing.T) {
 	d := of(t, "study")
 	row := d.Comparisons[2].Rows[0]
-	if x := row.Differences[1]; x.Finding != compare.Worsened || x.Text != "-7.63 MB/s (-29%), slower" {
+	if x := row.Differences[1]; x.Finding != compare.Worsened || x.Text != "-7.63 MB/s (-29%), one call only" {
 		t.Errorf("got %+v", x)
 	}
 	// A target in which all failed is neither faster nor slower.
@@ -195,5 +197,44 @@ func TestTrend(t *testing.T) {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
+	}
+}
+
+// A target is not called better for the few calls of it that succeeded.
+func TestNobodyIsFasterByItsSuccessesAlone(t *testing.T) {
+	run := result.NewRun()
+	add := func(f result.Frame) {
+		if err := run.Add(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(&result.Header{Version: 1, Samples: true, Targets: []result.Target{{Name: "direct"}, {Name: "relay"}, {Name: "hasty"}}})
+	cell := result.Cell{Scenario: "s", Phase: "p", Kind: "sequential", Rounds: 1, Stages: []result.Stage{{Kind: "hold", Judged: true}}}
+	for i, name := range []string{"direct", "relay", "hasty"} {
+		c := cell
+		c.Target = name
+		add(&c)
+		add(&result.Round{Cell: i})
+		block := &result.Block{Cell: i}
+		for k := range int64(100) {
+			s := record.Sample{Due: k * 1e9, Start: k * 1e9, End: k*1e9 + 10e6, Step: record.Whole, DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1}
+			switch {
+			case name == "relay" && k > 0: // the others are answered with 504 after the patience of the relay
+				s.Failure, s.Status = drivers.Status, 504
+			case name == "relay":
+				s.End = s.Start + 2e6
+			case name == "hasty":
+				s.End = s.Start + 5e6
+			}
+			block.Samples = append(block.Samples, s)
+		}
+		add(block)
+	}
+	row := Of(run).Comparisons[0].Rows[0]
+	if x := row.Differences[1]; x.Finding != compare.Unknown || strings.Contains(x.Text, "faster") || !strings.Contains(x.Text, "of its successes alone: 99 of 100 failed") {
+		t.Errorf("got %+v", x)
+	}
+	if x := row.Differences[2]; x.Finding != compare.Improved || !strings.Contains(x.Text, "faster in this run") {
+		t.Errorf("got %+v", x)
 	}
 }

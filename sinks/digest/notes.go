@@ -36,6 +36,7 @@ func notes(run *result.Run, d *Digest) []string {
 	if len(labs) > 0 {
 		add("Measured against the lab in the box, not a real system (%s).", strings.Join(labs, ", "))
 	}
+	fairness(run, add)
 	for _, c := range run.Cells {
 		cellNotes(c, add)
 	}
