@@ -20,6 +20,7 @@ const (
 	Group                  // a mapping with keys of its own: Field.Fields
 	TextOrBool             // a Text or a Bool
 	FileList               // one File or a list of them
+	Groups                 // a mapping of names to Groups; a text fills the Main field of one
 )
 
 // Field is one key of a plan: what the decoder, schema.json and the reference know of it.
@@ -31,8 +32,8 @@ type Field struct {
 	Default  string // as written in a plan; "" if there is none
 	Examples []string
 	Choices  []string
-	Fields   []Field // of a Group
-	Main     bool    // filled by a step given as a string, as in `http: GET /`
+	Fields   []Field // of a Group, or of each of Groups
+	Main     bool    // filled by a step, or one of Groups, given as a string, as in `http: GET /`
 }
 
 // Template is a value of a plan that may hold ${...}. It is safe for concurrent use.
@@ -53,7 +54,7 @@ type Value struct {
 	Int      int64   // Int; Duration in nanoseconds; Size in bytes
 	String   string  // Choice; File as an absolute path
 	List     []Value // List, FileList, and sequences of a Tree
-	Map      []Entry // Texts, Args given by name, Group, and mappings of a Tree, in the plan's order
+	Map      []Entry // Texts, Args given by name, Group, Groups, and mappings of a Tree, in the plan's order
 	IsMap    bool    // tells an empty mapping from an empty list in Args and Tree
 }
 

@@ -73,10 +73,10 @@ func (v Values) Choice(key, otherwise string) string {
 	return otherwise
 }
 
-// Entries returns the entries of a Texts, an Args given by name or a Group.
+// Entries returns the entries of a Texts, an Args given by name, a Group or Groups.
 func (v Values) Entries(key string) []Entry { return v.fields[key].Map }
 
-// Group returns the fields of a Group; empty when the plan does not have it.
+// Group returns the fields of a Group, or the groups of Groups by name; empty when the plan does not have it.
 func (v Values) Group(key string) Values {
 	g := Values{path: append(v.path[:len(v.path):len(v.path)], key), fields: map[string]Value{}}
 	for _, e := range v.fields[key].Map {

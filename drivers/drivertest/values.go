@@ -16,7 +16,7 @@ import (
 //	Bool, Int, Size      bool, int
 //	Duration             time.Duration
 //	Choice, File         string
-//	Texts, Group         Fields (Texts in the order of the keys)
+//	Texts, Group, Groups Fields (in the order of the keys; text for one of Groups is its main field)
 //	List, FileList       []any
 //	Args, Tree           []any, Fields, or as Scalar
 //	TextOrBool           as Text, or a bool
@@ -193,6 +193,27 @@ func decodeOne(f drivers.Field, v any) (drivers.Value, error) {
 		value.IsMap = true
 		for _, key := range slices.Sorted(maps.Keys(sub)) {
 			value.Map = append(value.Map, drivers.Entry{Key: key, Value: sub[key]})
+		}
+	case drivers.Groups:
+		groups, ok := v.(Fields)
+		if !ok {
+			return value, wrong
+		}
+		value.IsMap = true
+		for _, key := range slices.Sorted(maps.Keys(groups)) {
+			one := groups[key]
+			if _, ok := one.(Fields); !ok {
+				main := slices.IndexFunc(f.Fields, func(f drivers.Field) bool { return f.Main })
+				if main < 0 {
+					return value, wrong
+				}
+				one = Fields{f.Fields[main].Key: one}
+			}
+			g, err := decodeOne(drivers.Field{Kind: drivers.Group, Fields: f.Fields}, one)
+			if err != nil {
+				return value, fmt.Errorf("%s: %w", key, err)
+			}
+			value.Map = append(value.Map, drivers.Entry{Key: key, Value: g})
 		}
 	case drivers.Texts:
 		m, ok := v.(Fields)

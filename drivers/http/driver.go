@@ -37,7 +37,8 @@ func (*Driver) Fields() []drivers.Field {
 		drivers.Field{Key: "body", Kind: drivers.Text, Title: "Body", Doc: "Text to be sent as it is. Name its type with the header `Content-Type`.", Examples: []string{"id=${iteration}"}},
 		drivers.Field{Key: "json", Kind: drivers.Tree, Title: "JSON body", Doc: "A value to be sent as JSON. A `${...}` alone keeps its type; one within text is escaped.", Examples: []string{"{user: '${data.users.name}'}"}},
 		drivers.Field{Key: "form", Kind: drivers.Texts, Title: "Form body", Doc: "Fields to be sent as `application/x-www-form-urlencoded`.", Examples: []string{"{user: ada}"}},
-		drivers.Field{Key: "body_file", Kind: drivers.File, Title: "Body file", Doc: "A file to be sent as it is. It is read once, before the load, and kept in memory.", Examples: []string{"order.xml"}},
+		multipartField,
+		drivers.Field{Key: "body_file", Kind: drivers.File, Title: "Body file", Doc: "A file to be sent as it is, of at most 64 MiB. It is read once, before the load, and kept in memory.", Examples: []string{"order.xml"}},
 		drivers.Field{Key: "cookies", Kind: drivers.Bool, Title: "Cookies", Default: "false", Doc: "Keep a jar for each user: cookies that an answer sets are sent with the user's later requests of a round."},
 	)
 	return append(fields, wire.Fields()...)

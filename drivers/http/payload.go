@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,7 +16,7 @@ import (
 // payload makes the body of a step.
 func payload(op *drivers.Op) (wire.Body, drivers.FieldErrors) {
 	var given []string
-	for _, key := range []string{"body", "json", "form", "body_file"} {
+	for _, key := range []string{"body", "json", "form", "multipart", "body_file"} {
 		if op.Has(key) {
 			given = append(given, key)
 		}
@@ -45,13 +44,21 @@ func payload(op *drivers.Op) (wire.Body, drivers.FieldErrors) {
 		} else {
 			b.Append = text.Append
 		}
+	case "multipart":
+		text, typ, errs := formData(op)
+		if len(errs) > 0 {
+			return b, errs
+		}
+		b.Type = typ
+		if c, ok := text.Constant(); ok {
+			b.Constant = []byte(c)
+		} else {
+			b.Append = text.Append
+		}
 	case "body_file":
-		data, err := os.ReadFile(op.Choice("body_file", ""))
+		data, err := readFile(op.Choice("body_file", ""), maxFiles)
 		if err != nil {
-			if e, ok := errors.AsType[*os.PathError](err); ok {
-				err = e.Err
-			}
-			return b, drivers.FieldErrors{op.Errorf("body_file", "the file can't be read: %v", err)}
+			return b, drivers.FieldErrors{op.Errorf("body_file", "%v", err)}
 		}
 		b.Constant = data
 	case "json":

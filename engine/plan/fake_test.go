@@ -57,6 +57,7 @@ func fakes() map[string]drivers.Driver {
 		fields: []drivers.Field{
 			main(field("request", drivers.URL)), field("url", drivers.URL), field("get", drivers.URL), field("post", drivers.URL), choice,
 			field("headers", drivers.Texts), field("body", drivers.Text), field("body_file", drivers.File), field("json", drivers.Tree),
+			field("multipart", drivers.Groups, main(field("value", drivers.Text)), field("file", drivers.File)),
 			field("redirects", drivers.Int), field("max_body", drivers.Size), field("idle", drivers.Duration),
 			field("compressed", drivers.TextOrBool),
 			field("tls", drivers.Group, field("ca", drivers.FileList), field("cert", drivers.File), field("insecure", drivers.Bool)),

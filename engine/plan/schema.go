@@ -232,6 +232,12 @@ func (g *schemas) body(f Field) object {
 		return object{"anyOf": []any{list(ref("scalar")), entries(ref("scalar"))}}
 	case drivers.Group:
 		return g.group(f.Keys, f.Exactly)
+	case drivers.Groups:
+		one := g.group(f.Keys, nil)
+		if mainOf(f.Keys) != nil {
+			one = object{"anyOf": []any{ref("text"), one}}
+		}
+		return entries(one)
 	case ExpressionKind:
 		return ref("expression")
 	case CaptureKind:
@@ -287,7 +293,7 @@ func jsonOf(kind drivers.Kind, text string) (v any, ok bool) {
 			return n, true
 		}
 		return text, true
-	case drivers.Texts, drivers.List, drivers.Args, drivers.Tree, drivers.Group, NamedKind, OneOfKind, SequenceKind, VarsKind, TextMapKind:
+	case drivers.Texts, drivers.List, drivers.Args, drivers.Tree, drivers.Group, drivers.Groups, NamedKind, OneOfKind, SequenceKind, VarsKind, TextMapKind:
 		return nil, false
 	}
 	return text, true

@@ -90,6 +90,9 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 	case drivers.Group:
 		v.IsMap, ok = true, true
 		v.Map = b.group(n, f.Keys, scope, map[string]bool{})
+	case drivers.Groups:
+		v.IsMap = true
+		v.Map, ok = b.entries(n, func(n *node) (drivers.Value, bool) { return b.oneOfGroups(n, f, scope) })
 	case drivers.TextOrBool:
 		if n.isPlain() && (n.text == "true" || n.text == "false") {
 			v.Kind, v.Bool, ok = drivers.Bool, n.text == "true", true
@@ -123,6 +126,18 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 		}
 	}
 	return v, ok
+}
+
+// oneOfGroups decodes a value of Groups: a mapping, or text for its main field.
+func (b *binder) oneOfGroups(n *node, f *Field, scope *stepScope) (v drivers.Value, ok bool) {
+	v.Kind, v.IsMap = drivers.Group, true
+	if main := mainOf(f.Keys); main != nil && n.shape != mapping && n.shape != sequence {
+		one, ok := b.value(n, main, scope)
+		v.Map = []drivers.Entry{{Key: main.Key, Value: one}}
+		return v, ok
+	}
+	v.Map = b.group(n, f.Keys, scope, map[string]bool{})
+	return v, true
 }
 
 // template decodes text that may hold ${...}. Numbers and truth values are taken as they are written.

@@ -356,7 +356,10 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isValue tells whether b can be the value of a header (RFC 9110, section 5.5).
+// IsHeaderValue tells whether s can be the value of a header (RFC 9110, section 5.5).
+func IsHeaderValue(s string) bool { return isValue([]byte(s)) }
+
+// isValue is IsHeaderValue.
 func isValue(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' || c == 0x7f {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/planrun/planrun/drivers"
 )
@@ -24,6 +25,10 @@ func Plain(t drivers.Template) Text { return compile(t, nil, nil) }
 // Escaped is a text of a URL's query or a form: everything but unreserved characters is percent-encoded
 // (RFC 3986, section 2.3).
 func Escaped(t drivers.Template) Text { return compile(t, &componentEscaping, &componentEscaping) }
+
+// Quoted is a text between the quotation marks of a part's head in a multipart body: what would end it is
+// percent-encoded (WHATWG HTML, multipart/form-data encoding).
+func Quoted(t drivers.Template) Text { return compile(t, &quotedEscaping, &quotedEscaping) }
 
 // Fixed is constant text.
 func Fixed(s string) Text { return Text{parts: []part{{text: s}}} }
@@ -69,6 +74,15 @@ func (x Text) Constant() (string, bool) {
 		return x.parts[0].text, true
 	}
 	return "", false
+}
+
+// Skeleton is the constant part of the text.
+func (x Text) Skeleton() string {
+	var all strings.Builder
+	for _, p := range x.parts {
+		all.WriteString(p.text)
+	}
+	return all.String()
 }
 
 // Append appends the text of one call.
@@ -153,6 +167,8 @@ var (
 	targetEscaping escaping
 	// substituteEscaping is for what is put into a URL: "#" as well, which would cut the URL off.
 	substituteEscaping escaping
+	// quotedEscaping is for names within quotation marks.
+	quotedEscaping = escaping{unsafe: [256]bool{'"': true, '\r': true, '\n': true}}
 )
 
 func init() {
