@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -83,12 +84,19 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	quiet          bool
-	pipeline       *pipeline // nil outside of one
+	pipeline       *pipeline            // nil outside of one
+	above          atomic.Pointer[bars] // what messages must stand above; nil without
 }
 
 // message writes one line for the person at the terminal, or in the log.
 func (p *program) message(format string, args ...any) {
-	fmt.Fprintf(p.stderr, "planrun: "+format+"\n", args...)
+	text := fmt.Sprintf("planrun: "+format+"\n", args...)
+	if b := p.above.Load(); b != nil {
+		if _, err := io.WriteString(b, text); err == nil {
+			return
+		}
+	}
+	io.WriteString(p.stderr, text)
 }
 
 func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
