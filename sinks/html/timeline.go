@@ -268,6 +268,10 @@ func (t *timeline) panel(p *picture, x, place axis, q panel) {
 func (t *timeline) marks(p *picture, x axis, top, bottom float64) {
 	var stages []result.Stage
 	for _, tr := range t.tracks {
+		if tr.cell.IsCapacity() && len(t.tracks) > 1 {
+			stages = nil // each target has trials of its own
+			break
+		}
 		if len(tr.cell.Stages) > len(stages) {
 			stages = tr.cell.Stages
 		}

@@ -117,9 +117,19 @@ func (f *final) Collect(ch chan<- prometheus.Metric) {
 		gauge(durationDesc, run.End.At.Seconds(), plan)
 	}
 	f.assertions(plan, gauge)
+	seen := map[string]bool{}
 	for r := range digest.Records(run) {
 		c := r.Cell
+		if c.IsCapacity() && r.Stage != "" {
+			continue // trials of one rate have one name
+		}
 		labels := []string{plan, digest.Clean(c.Scenario), digest.Clean(c.Phase), digest.Clean(r.Stage), digest.Clean(r.Step), digest.Clean(c.Target)}
+		// Names that differ only in what can't be shown would be one series twice, which fails the whole report.
+		key := strings.Join(labels, "\x00")
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
 		row(ch, gauge, r.Stats, labels)
 		if r.Stage == "" && r.Step == "" {
 			if v, ok := c.RateHeld(result.Pooled); ok {

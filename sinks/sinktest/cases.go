@@ -28,6 +28,7 @@ func Cases() []Case {
 		{Name: "interrupted", Frames: interrupted()},
 		{Name: "cut", Frames: study(), Cut: 700},
 		{Name: "empty", Frames: empty()},
+		{Name: "capacity", Frames: capacity()},
 	}
 }
 

@@ -48,30 +48,7 @@ func Write(t testing.TB, frames []result.Frame) []byte {
 	var b bytes.Buffer
 	w := result.NewWriter(&b)
 	for _, f := range frames {
-		var err error
-		switch f := f.(type) {
-		case *result.Header:
-			err = w.Header(f)
-		case *result.Cell:
-			_, err = w.Cell(f)
-		case *result.Round:
-			err = w.Round(f)
-		case *result.RoundEnd:
-			err = w.RoundEnd(f)
-		case *result.Block:
-			err = w.Block(f)
-		case *result.Interval:
-			err = w.Interval(f)
-		case *result.Summary:
-			err = w.Summary(f)
-		case *result.Example:
-			err = w.Example(f)
-		case *result.Verdict:
-			err = w.Verdict(f)
-		case *result.End:
-			err = w.End(f)
-		}
-		if err != nil {
+		if err := w.Frame(f); err != nil {
 			t.Fatal(err)
 		}
 	}
