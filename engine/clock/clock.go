@@ -11,8 +11,9 @@ import "time"
 // Clock counts monotonic time from zero, the moment it was made. It is safe for concurrent use.
 type Clock struct {
 	zero time.Time
-	base int64   // zero, as the kicker counts time
-	kick *kicker // nil leaves waiting to the runtime's timers alone
+	base int64                               // zero, as the kicker counts time
+	late func(t time.Duration) time.Duration // nil outside of tests
+	kick *kicker                             // nil leaves waiting to the runtime's timers alone
 }
 
 // New starts a clock.
@@ -28,6 +29,12 @@ func New() *Clock {
 // Plain starts a clock that uses package time alone: for tests in a synctest bubble.
 func Plain() *Clock {
 	return &Clock{zero: time.Now()}
+}
+
+// Late starts a plain clock whose waiters wake up late, by as much as by says for the moment they wait for: for tests of what
+// a generator that can't keep up does to a measurement.
+func Late(by func(t time.Duration) time.Duration) *Clock {
+	return &Clock{zero: time.Now(), late: by}
 }
 
 // Now is the time since zero.
@@ -62,6 +69,9 @@ func (w *Waiter) Until(t time.Duration, done <-chan struct{}) bool {
 	default:
 	}
 	c := w.clock
+	if c.late != nil {
+		t += c.late(t)
+	}
 	wait := t - c.Now()
 	if wait <= 0 {
 		return true
