@@ -52,6 +52,9 @@ func details(run *result.Run) []Detail {
 		add(of, result.Judged, record.Whole)
 		if len(c.Stages) > 1 {
 			for i, g := range c.Stages {
+				if g.Judged && g.Name == "" && judgedStages(c) == 1 {
+					continue // the cell's own row
+				}
 				d := of
 				d.Stage, d.Judged = Clean(or(g.Name, g.Kind)), g.Judged
 				add(d, i, record.Whole)
@@ -66,6 +69,15 @@ func details(run *result.Run) []Detail {
 		}
 	}
 	return list
+}
+
+func judgedStages(c *result.CellResult) (n int) {
+	for _, g := range c.Stages {
+		if g.Judged {
+			n++
+		}
+	}
+	return n
 }
 
 // figures are the values of one row.

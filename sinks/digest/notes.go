@@ -64,9 +64,12 @@ func notes(run *result.Run, d *Digest) []string {
 	return list
 }
 
-// sentence begins with a capital letter.
+// sentence begins with a capital letter, unless it begins with a name such as scenario.phase.target.
 func sentence(s string) string {
 	if s == "" {
+		return s
+	}
+	if first, _, _ := strings.Cut(s, " "); strings.ContainsAny(first, ".:") {
 		return s
 	}
 	r, n := utf8.DecodeRuneInString(s)
