@@ -17,12 +17,15 @@ step() { printf '\n== %s\n' "$*"; }
 # be there.
 has_postgres() { command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
 has_mariadb() { command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ]; }
+# A browser opens the HTML report.
+has_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 
 install_what_is_missing() {
 	local want=()
 	command -v gcc >/dev/null || want+=(gcc libc6-dev) # the race detector links with it
 	has_postgres || want+=(postgresql)
 	has_mariadb || want+=(mariadb-server)
+	has_browser || want+=(chromium)
 	[ ${#want[@]} -gt 0 ] || return 0
 	step "install ${want[*]}"
 	local sudo=
