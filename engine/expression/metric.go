@@ -57,6 +57,7 @@ var Metrics = []MetricInfo{
 	{"within", "within(1s)", quantity.Share, More, false, "Iterations that succeeded within that time of being due / all that were due."},
 	{"bytes_in", "", quantity.Size, Neither, false, "Body bytes received."},
 	{"bytes_out", "", quantity.Size, Neither, false, "Body bytes sent."},
+	{"opened", "", quantity.Number, Less, false, "Iterations that opened a connection."},
 	{"throughput", "", quantity.Speed, More, false, "`bytes_in` of successful iterations per second, from the first start to the last end."},
 	{"status", `status(503), status("5xx")`, quantity.Number, Less, false, "Answers with that status."},
 	{"failures", `failures("timeout")`, quantity.Number, Less, false, "Failures of that kind."},

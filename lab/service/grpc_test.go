@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Clients still ask for version 1 alpha, so it is tried.
+
 package service
 
 import (
