@@ -107,6 +107,38 @@ func (s *Session) Plan(run *result.Run, results string, reports []string) error 
 	return errors.Join(errs...)
 }
 
+// Finding is a fault of a plan, or something worth knowing about it.
+type Finding struct {
+	Warning         bool
+	File            string
+	Line, Column    int // from 1; 0 is unknown
+	EndColumn       int // behind the last one that is meant; 0 is unknown
+	Message, Detail string
+}
+
+// Finding shows one at its line. It counts among the annotations.
+func (s *Session) Finding(f Finding) error {
+	if s == nil || s.left == 0 {
+		return nil
+	}
+	s.left--
+	number := func(n int) string {
+		if n <= 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	a := annotation{
+		warning: f.Warning, file: s.file(digest.Clean(f.File)), line: number(f.Line), column: number(f.Column), endColumn: number(f.EndColumn),
+		title: "plan", text: digest.Clean(f.Message),
+	}
+	if f.Detail != "" {
+		a.text += "\n" + digest.Clean(f.Detail)
+	}
+	_, err := io.WriteString(s.out, s.system.annotation(a)+"\n")
+	return err
+}
+
 // Close tells the pipeline what it came to over all plans.
 func (s *Session) Close(exit int) error {
 	if s == nil {

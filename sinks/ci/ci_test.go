@@ -249,3 +249,27 @@ func TestEscapes(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
+
+func TestFinding(t *testing.T) {
+	f := Finding{File: "a.yaml", Line: 3, Column: 7, EndColumn: 12, Message: `unknown key "durration"`, Detail: "did you mean duration?\n::error::x"}
+	for system, want := range map[string]string{
+		"github": `::error file=a.yaml,line=3,col=7,endColumn=12,title=plan::unknown key "durration"%0Adid you mean duration? ::error::x`,
+		"azure":  `##vso[task.logissue type=error;sourcepath=a.yaml;linenumber=3;columnnumber=7;code=planrun;]plan: unknown key "durration"%0Adid you mean duration? ::error::x`,
+	} {
+		p := newPipeline(t, system)
+		s := New(p.get, &p.out)
+		for range 2 * mostAnnotations {
+			if err := s.Finding(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := p.out.String(); got != strings.Repeat(want+"\n", mostAnnotations) {
+			t.Errorf("%s", got)
+		}
+	}
+	f.Warning, f.Column, f.Line, f.EndColumn = true, 0, 0, 0
+	p := newPipeline(t, "github")
+	if err := New(p.get, &p.out).Finding(f); err != nil || !strings.HasPrefix(p.out.String(), "::warning file=a.yaml,title=plan::") {
+		t.Errorf("%s %v", p.out.String(), err)
+	}
+}
