@@ -88,3 +88,30 @@ func TestStorm(t *testing.T) {
 		}
 	}
 }
+
+// A thousand calls at the same time to one host are a thousand connections: no limit of a library fails them here.
+func TestManyInFlight(t *testing.T) {
+	const users = 1000
+	var arrived atomic.Int64
+	all := make(chan struct{})
+	s := serve(t, plain1, func(w http.ResponseWriter, r *http.Request) {
+		if arrived.Add(1) == users {
+			close(all)
+		}
+		<-all
+	})
+	b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://" + s.addr(), "version": "1.1"}, drivers.Pool{Users: users})
+	var wg sync.WaitGroup
+	for range users {
+		session := b.Open()
+		wg.Go(func() {
+			if r := b.Do(t.Context(), session, time.Minute); r.Err != nil || !r.Success || !r.Opened {
+				t.Errorf("success %v, opened %v: %v", r.Success, r.Opened, r.Err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.requests.Load(); n != users {
+		t.Errorf("the server counted %d requests, want %d", n, users)
+	}
+}
