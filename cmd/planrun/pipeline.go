@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/result"
 	"github.com/planrun/planrun/sinks/ci"
 )
@@ -21,19 +22,29 @@ type pipeline struct {
 
 // enter finds out whether this is a pipeline. leave tells it what all came to.
 func (f *pipelineFlags) enter(p *program) (leave func(exit int)) {
+	hide := f.show(p)
+	return func(exit int) {
+		if p.pipeline != nil {
+			if err := p.pipeline.session.Close(exit); err != nil {
+				p.message("can't show everything in the pipeline: %s", err)
+			}
+		}
+		hide()
+	}
+}
+
+// show is enter for commands that have no outcome of a run to tell.
+func (f *pipelineFlags) show(p *program) (hide func()) {
 	if f.NoCI {
-		return func(int) {}
+		return func() {}
 	}
 	session := ci.New(os.Getenv, p.stdout)
 	if session == nil {
-		return func(int) {}
+		return func() {}
 	}
 	p.pipeline = &pipeline{session, ci.NewGuard(p.stdout), ci.NewGuard(p.stderr)}
 	p.stdout, p.stderr = p.pipeline.stdout, p.pipeline.stderr
-	return func(exit int) {
-		if err := session.Close(exit); err != nil {
-			p.message("can't show everything in the pipeline: %s", err)
-		}
+	return func() {
 		p.pipeline.stdout.Flush()
 		p.pipeline.stderr.Flush()
 	}
@@ -45,4 +56,18 @@ func (l *pipeline) plan(run *result.Run, results string, reports []string) error
 		return nil
 	}
 	return errors.Join(l.stdout.Flush(), l.session.Plan(run, results, reports))
+}
+
+// findings shows faults of plans at their lines.
+func (l *pipeline) findings(list diag.Findings) error {
+	if l == nil {
+		return nil
+	}
+	errs := []error{l.stdout.Flush()}
+	for _, f := range list {
+		errs = append(errs, l.session.Finding(ci.Finding{
+			Warning: f.Severity == diag.Warning, File: f.File, Line: f.Line, Column: f.Column, EndColumn: f.EndColumn, Message: f.Message, Detail: f.Hint,
+		}))
+	}
+	return errors.Join(errs...)
 }

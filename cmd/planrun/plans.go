@@ -31,12 +31,14 @@ func allDrivers() map[string]drivers.Driver {
 // planFlags are the flags of every command that reads plans.
 type planFlags struct {
 	Set   []string `placeholder:"vars.NAME=VALUE" sep:"none" help:"Replace the value of a variable. May be given several times."`
-	Only  []string `placeholder:"NAME[.NAME...]" help:"Only these scenarios, phases or targets. May be given several times."`
+	Vars  []string `placeholder:"FILE" sep:"none" help:"Replace the values of variables by those of a YAML file. May be given several times."`
+	Env   string   `placeholder:"NAME" help:"Take the values of one of the plan's environments."`
+	Only  []string `placeholder:"NAME[.NAME...]" help:"Only these scenarios, phases or targets, or those with a tag: @TAG. May be given several times."`
 	NoLab bool     `help:"Refuse to measure the lab in the box: what a pipeline that means business uses."`
 }
 
 func (f *planFlags) options() plan.Options {
-	return plan.Options{Drivers: allDrivers(), Sinks: sinkKinds(), Set: f.Set, Only: f.Only, NoLab: f.NoLab}
+	return plan.Options{Drivers: allDrivers(), Sinks: sinkKinds(), Set: f.Set, VarFiles: f.Vars, Environment: f.Env, Only: f.Only, NoLab: f.NoLab}
 }
 
 // load reads plans and prints every finding. All of them are read before any is run; false means that one is wrong.
@@ -67,6 +69,9 @@ func (p *program) findings(list diag.Findings) {
 		style = diag.Colour
 	}
 	list.Write(p.stderr, style)
+	if err := p.pipeline.findings(list); err != nil {
+		p.message("can't show everything in the pipeline: %s", err)
+	}
 }
 
 // startLab starts the lab of a plan, if it has one in use, and returns the plan with the lab's addresses in it.

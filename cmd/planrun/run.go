@@ -37,6 +37,8 @@ func (c *runCommand) run(p *program) (exit int, err error) {
 	if c.Results != "" && len(c.Plans) > 1 {
 		return verdict.ExitUsage, errors.New("--results names one file, but there are several plans")
 	}
+	leave := c.enter(p)
+	defer func() { leave(exit) }()
 	opt := c.options()
 	plans, good := p.load(c.Plans, opt)
 	if !good {
@@ -55,8 +57,6 @@ func (c *runCommand) run(p *program) (exit int, err error) {
 		}
 		defer live.Close()
 	}
-	leave := c.enter(p)
-	defer func() { leave(exit) }()
 	ctx, stop, release := p.interrupts("waiting for what is in flight, then writing what was measured; a second interrupt leaves at once")
 	defer release()
 	exit = verdict.ExitPassed
