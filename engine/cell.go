@@ -19,6 +19,8 @@ type cell struct {
 	scenario *plan.Scenario
 	phase    *plan.Phase
 	target   int
+	along    *cell  // of the phase that this one runs along with; nil for a cell of its own
+	beside   *cell  // what runs along with this one; nil for nothing
 	watch    *watch // nil if no assertion may end the run because of this cell
 }
 
@@ -40,17 +42,52 @@ func cellsOf(p *plan.Plan) []*cell {
 					Timeout: ph.Timeout,
 					Stages:  stagesOf(ph),
 				}
-				for _, step := range s.Steps {
-					c.Steps = append(c.Steps, result.Step{Name: step.Name, Driver: step.Actions[t].Driver})
-				}
-				for _, name := range s.Groups {
-					c.Steps = append(c.Steps, result.Step{Name: name})
-				}
+				c.Steps = stepsOf(s, t)
 				cells = append(cells, c)
+			}
+			if bg := ph.Background; bg != nil {
+				along := cells[len(cells)-len(p.Targets):]
+				for _, main := range along {
+					c := backgroundOf(main, bg, len(cells))
+					main.beside = c
+					cells = append(cells, c)
+				}
 			}
 		}
 	}
 	return cells
+}
+
+// backgroundOf is the cell of a scenario that runs along with another cell.
+func backgroundOf(main *cell, bg *plan.Background, index int) *cell {
+	users := "1 user"
+	if bg.Users > 1 {
+		users = fmt.Sprintf("%d users", bg.Users)
+	}
+	ph := &plan.Phase{
+		Name: main.phase.Name, Kind: plan.Along, Users: bg.Users, Rounds: main.phase.Rounds, Timeout: bg.Scenario.Timeout,
+	}
+	c := &cell{index: index, scenario: bg.Scenario, phase: ph, target: main.target, along: main}
+	c.Cell = result.Cell{
+		Scenario: bg.Scenario.Name, ScenarioTitle: bg.Scenario.Title,
+		Phase: ph.Name, PhaseTitle: main.phase.Title,
+		Kind: string(plan.Along), Target: main.Target, Rounds: ph.Rounds, Timeout: ph.Timeout,
+		Shape:  users + ", in the background of " + main.Scenario,
+		Stages: []result.Stage{{Kind: "hold", Judged: true, From: float64(bg.Users), To: float64(bg.Users)}},
+	}
+	c.Steps = stepsOf(bg.Scenario, main.target)
+	return c
+}
+
+// stepsOf lists what a scenario has samples of, besides its iterations.
+func stepsOf(s *plan.Scenario, target int) (steps []result.Step) {
+	for _, step := range s.Steps {
+		steps = append(steps, result.Step{Name: step.Name, Driver: step.Actions[target].Driver})
+	}
+	for _, name := range s.Groups {
+		steps = append(steps, result.Step{Name: name})
+	}
+	return steps
 }
 
 // Cells lists the cells that a plan would run, in order.

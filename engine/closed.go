@@ -64,6 +64,9 @@ func (rd *round) prepareClosed(n int) (func(), error) {
 					if rd.halted() || rd.phase.Duration > 0 && rd.now() >= rd.phase.Duration {
 						return
 					}
+					if rd.beyond(k) {
+						return
+					}
 					u.iterate(k, rd.now(), 0, true)
 					if !u.pause(rd.phase.Pause) {
 						return
@@ -102,7 +105,11 @@ func (rd *round) prepareSpans(n int) (func(), error) {
 						return
 					}
 					for !rd.halted() && rd.now() < span.Stop {
-						u.iterate(next.Add(1)-1, rd.now(), 0, true)
+						k := next.Add(1) - 1
+						if rd.beyond(k) {
+							return
+						}
+						u.iterate(k, rd.now(), 0, true)
 						if !u.pause(rd.phase.Pause) {
 							return
 						}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -94,8 +93,8 @@ func (c *collector) collect(now time.Duration, last bool) error {
 	}
 	if flush {
 		c.flushed = now
-		if err := c.rd.results.Flush(); err != nil {
-			return fmt.Errorf("can't write the results: %w", err)
+		if err := c.rd.flush(); err != nil {
+			return err
 		}
 	}
 	return nil

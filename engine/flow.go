@@ -164,10 +164,10 @@ func (u *user) hide(index int) {
 func (u *user) note(s *record.Sample, step int, text string) {
 	for _, i := range u.hidden {
 		if v := u.input.Values[i]; v != nil {
-			text = u.rd.Secrets.Without(string(drivers.AppendText(nil, v)), text)
+			text = u.rd.secrets.Without(string(drivers.AppendText(nil, v)), text)
 		}
 	}
-	u.rd.examples.note(s, step, u.rd.Secrets.Clean(text))
+	u.rd.examples.note(s, step, u.rd.secrets.Clean(text))
 }
 
 // keep copies what an answer holds, because the answer is gone with the next call.

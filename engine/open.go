@@ -132,7 +132,7 @@ func (p *pool) work(id int32) {
 			p.idle.Add(1)
 		}
 		k := p.next.Add(1) - 1
-		if k >= p.arrivals.Count() || rd.halted() {
+		if k >= p.arrivals.Count() || rd.halted() || p.recorded && rd.beyond(p.first+k) {
 			p.idle.Add(-1)
 			return
 		}

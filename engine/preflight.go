@@ -18,10 +18,7 @@ const preflightTimeout = 10 * time.Second
 func (r *run) preflight(ctx context.Context) error {
 	var errs []error
 	seen := map[string]bool{}
-	for _, s := range r.plan.Scenarios {
-		if len(s.Phases) == 0 {
-			continue
-		}
+	for _, s := range flowsOf(r.plan) {
 		for _, step := range s.Steps {
 			for t, action := range step.Actions {
 				ep := action.Call.Endpoint()
@@ -38,6 +35,25 @@ func (r *run) preflight(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// flowsOf lists everything of a plan that makes calls.
+func flowsOf(p *plan.Plan) (all []*plan.Scenario) {
+	add := func(s *plan.Scenario) {
+		if s != nil {
+			all = append(all, s)
+		}
+	}
+	add(p.Before)
+	for _, s := range p.Scenarios {
+		if len(s.Phases) > 0 || s.IsBackground {
+			add(s.Before)
+			add(s)
+			add(s.After)
+		}
+	}
+	add(p.After)
+	return all
 }
 
 func (r *run) probe(ctx context.Context, action plan.Action, ep drivers.Endpoint) error {

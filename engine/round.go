@@ -33,6 +33,7 @@ type round struct {
 	most     atomic.Int64
 	examples exampleBook
 	backlog  atomic.Int64
+	usedUp   atomic.Bool // the rows of data that are used once
 	broken   atomic.Bool // what is measured can't be written any more
 	aborted  abort
 	trial    int // stage of the trial under way; -1 where there are none
@@ -52,6 +53,11 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rd.close()) }()
+	company, err := r.accompany(ctx, c, number)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, company.end()) }()
 
 	drive, err := rd.prepare(users)
 	if err != nil {
@@ -68,6 +74,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return err
 	}
 
+	company.begin()
 	vitals := takeVitals()
 	collect := newCollector(rd)
 	probe := startProbe(r.clock)
@@ -91,6 +98,9 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		Lag:         lag,
 	}
 	vitals.since(end)
+	if rd.usedUp.Load() {
+		end.Notes = append(end.Notes, fmt.Sprintf("the phase ended early: the %d rows of %s, which are used once, were used up", rd.scenario.Most, rd.scenario.MostBy))
+	}
 	if a := rd.aborted.assertion; a != nil {
 		end.Aborted, end.Notes = a.Place.String(), append(end.Notes, rd.aborted.reason)
 	}
@@ -103,8 +113,8 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	if err := r.emit(end); err != nil {
 		return err
 	}
-	if err := r.results.Flush(); err != nil {
-		return fmt.Errorf("can't write the results: %w", err)
+	if err := r.flush(); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -127,7 +137,7 @@ func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
 		c.watch.looked = 0
 	}
 	rd.examples.limit = examplesKept
-	rd.sampled = len(c.Steps) > 1 || c.Steps[0].Name != ""
+	rd.sampled = len(c.Steps) > 1 || len(c.Steps) == 1 && c.Steps[0].Name != ""
 	return rd
 }
 

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/planrun/planrun/drivers"
@@ -29,8 +30,6 @@ type Options struct {
 	Tool    string // planrun's version, for the record
 	// Seed fixes every random choice of the run.
 	Seed uint64
-	// Secrets are kept out of everything that is written.
-	Secrets *secret.Mask
 	// Stop, once closed, ends the run gently: nothing new is begun, what is in flight runs to its end and counts.
 	Stop <-chan struct{}
 	// Previous is what previous stands for in assertions; nil if none reads it.
@@ -75,7 +74,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	}
 	report := Report{Path: path}
 	w := result.NewWriter(file)
-	r := &run{plan: p, Options: opt, clock: opt.Clock, results: w}
+	r := &run{plan: p, Options: opt, clock: opt.Clock, results: w, secrets: p.Secrets}
 	var release func()
 	r.Stop, r.halt, release = stopper(opt.Stop)
 	defer release()
@@ -94,7 +93,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 		end.Interrupted, end.Exit = true, verdict.ExitInterrupted
 	case err != nil:
 		report.Err = err
-		end.Notes = strings.Split(err.Error(), "\n")
+		end.Notes = strings.Split(r.secrets.Clean(err.Error()), "\n")
 	}
 	run, loadErr := result.Open(path)
 	if err == nil && loadErr == nil {
@@ -109,10 +108,20 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 			run.Verdicts = j.Rows
 		}
 	}
-	report.Err = errors.Join(report.Err, loadErr, r.emit(end), w.Flush(), file.Close())
-	if report.Err != nil && !end.Interrupted {
+	failed := report.Err != nil
+	if r.tidying != nil {
+		report.Err = errors.Join(report.Err, r.tidying)
+		end.Notes = append(end.Notes, strings.Split(r.secrets.Clean(r.tidying.Error()), "\n")...)
+		if end.Exit == verdict.ExitPassed {
+			end.Exit = verdict.ExitInconclusive
+		}
+	}
+	err = errors.Join(loadErr, r.emit(end), w.Flush(), file.Close())
+	report.Err = errors.Join(report.Err, err)
+	if (failed || err != nil) && !end.Interrupted {
 		end.Exit = verdict.ExitInconclusive
 	}
+	report.Err = clean(report.Err, r.secrets)
 	if loadErr == nil {
 		run.End, run.Cut = end, nil
 		report.Run = run
@@ -140,9 +149,9 @@ func createResults(p *plan.Plan, start time.Time) (*os.File, string, error) {
 func header(p *plan.Plan, opt Options, start time.Time) *result.Header {
 	h := &result.Header{
 		Version: result.Version, Tool: opt.Tool,
-		Plan: p.Name, Description: p.Description, File: p.File, Text: p.Text, Hash: fmt.Sprintf("%x", sha256.Sum256(p.Text)),
+		Plan: p.Name, Description: p.Secrets.Clean(p.Description), File: p.File, Text: []byte(p.Secrets.Clean(string(p.Text))), Hash: fmt.Sprintf("%x", sha256.Sum256(p.Text)),
 		Start: start.UTC(), Seed: opt.Seed, Reference: p.Reference,
-		Environment: Environment(), Settings: p.Settings, Samples: p.Results.Samples, Vars: p.Vars,
+		Environment: Environment(), Settings: cleanAll(p.Settings, p.Secrets), Samples: p.Results.Samples, Vars: cleanAll(p.Vars, p.Secrets),
 	}
 	for _, t := range p.Targets {
 		h.Targets = append(h.Targets, result.Target{Name: t.Name, Lab: t.Lab})
@@ -185,26 +194,49 @@ func Environment() map[string]string {
 
 // measure runs all cells. It returns with the first error after which it could not go on.
 func (r *run) measure(ctx context.Context) error {
+	r.captured = make([]map[string]any, len(r.plan.Targets))
 	for _, c := range cellsOf(r.plan) {
 		if err := r.emit(&c.Cell); err != nil {
 			return err
 		}
-		r.cells = append(r.cells, c)
+		if c.along == nil {
+			r.cells = append(r.cells, c)
+		}
 	}
 	if r.plan.Preflight {
 		if err := r.preflight(ctx); err != nil {
 			return err
 		}
 	}
-	for cells := r.cells; len(cells) > 0; {
-		// The targets of one phase lie next to each other.
-		n := len(r.plan.Targets)
-		if err := r.runPhase(ctx, cells[:n]); err != nil {
-			return err
+	return r.between(ctx, r.plan.Before, r.plan.After, func() error {
+		for cells := r.cells; len(cells) > 0; {
+			n := 1
+			for n < len(cells) && cells[n].scenario == cells[0].scenario {
+				n++
+			}
+			if err := r.runScenario(ctx, cells[:n]); err != nil {
+				return err
+			}
+			cells = cells[n:]
 		}
-		cells = cells[n:]
-	}
-	return nil
+		return nil
+	})
+}
+
+// runScenario runs the phases of one scenario.
+func (r *run) runScenario(ctx context.Context, cells []*cell) error {
+	sc := cells[0].scenario
+	return r.between(ctx, sc.Before, sc.After, func() error {
+		for len(cells) > 0 {
+			// The targets of one phase lie next to each other.
+			n := len(r.plan.Targets)
+			if err := r.runPhase(ctx, cells[:n]); err != nil {
+				return err
+			}
+			cells = cells[n:]
+		}
+		return nil
+	})
 }
 
 type run struct {
@@ -214,6 +246,14 @@ type run struct {
 	results *result.Writer
 	cells   []*cell
 	halt    func() // closes Stop
+
+	// secrets are kept out of everything that is written.
+	secrets *secret.Mask
+	// captured has what steps before the load captured: a mapping by name for each target.
+	captured []map[string]any
+
+	tidying  error      // why steps after the load failed
+	emitting sync.Mutex // a phase and what runs along with it write to the same stream
 }
 
 // runPhase runs the rounds of one phase, targets alternating: forward in even rounds, backward in odd ones, so that
@@ -247,6 +287,8 @@ func (r *run) stopped() bool {
 
 // emit writes a frame to the stream and shows it to whoever watches.
 func (r *run) emit(frame result.Frame) error {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
 	if err := r.results.Frame(frame); err != nil {
 		return fmt.Errorf("can't write the results: %w", err)
 	}
@@ -254,4 +296,38 @@ func (r *run) emit(frame result.Frame) error {
 		r.Watch(frame)
 	}
 	return nil
+}
+
+// flush hands what was written to the file.
+func (r *run) flush() error {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
+	if err := r.results.Flush(); err != nil {
+		return fmt.Errorf("can't write the results: %w", err)
+	}
+	return nil
+}
+
+// cleaned is an error whose text was freed of secrets.
+type cleaned struct {
+	error
+	text string
+}
+
+func (c *cleaned) Error() string { return c.text }
+func (c *cleaned) Unwrap() error { return c.error }
+
+func clean(err error, m *secret.Mask) error {
+	if err == nil {
+		return nil
+	}
+	return &cleaned{err, m.Clean(err.Error())}
+}
+
+func cleanAll(texts map[string]string, m *secret.Mask) map[string]string {
+	out := make(map[string]string, len(texts))
+	for k, v := range texts {
+		out[k] = m.Clean(v)
+	}
+	return out
 }

@@ -50,6 +50,9 @@ func (rd *round) newUser(id int) (*user, error) {
 	u.input.User, u.input.Round = id, rd.seed
 	u.input.Values = make([]any, len(rd.scenario.Captures))
 	u.inherited = make([]any, len(rd.scenario.Captures))
+	for i, name := range rd.scenario.Captures {
+		u.inherited[i] = rd.captured[rd.target][name]
+	}
 	u.input.Received = &u.received
 	for _, c := range rd.clients {
 		s, err := c.Open(rd.ctx)

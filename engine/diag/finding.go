@@ -78,3 +78,13 @@ func oneLine(s string) string {
 		return printable(r)
 	}, s)
 }
+
+// Mask replaces the texts of all findings by what clean makes of them.
+func (f Findings) Mask(clean func(string) string) {
+	for i := range f {
+		f[i].Message, f[i].Hint, f[i].Source = clean(f[i].Message), clean(f[i].Hint), clean(f[i].Source)
+		for j := range f[i].Notes {
+			f[i].Notes[j] = clean(f[i].Notes[j])
+		}
+	}
+}

@@ -415,6 +415,38 @@ func (b *builder) calculable(nodes ...*node) bool {
 	return true
 }
 
+// quantities compares texts that are quantities by their values, as in matrix.size == 1KiB. Both have to be known before the
+// load.
+func (b *builder) quantities(n *ast.BinaryNode, op nodeOp, l, r *node) *node {
+	var v [2]quantity.Value
+	for i, k := range []*node{l, r} {
+		switch {
+		case k.fault != nil:
+			b.blame(k)
+			return nil
+		case !k.isConstant():
+			b.fail(k.at, k.text()+" is only known when a call is made, and quantities are compared before", "")
+			return nil
+		}
+		q, err := quantity.Parse(string(k.value.appendText(nil)))
+		if err != nil {
+			other := [...]*node{r, l}[i]
+			b.fail(k.at, fmt.Sprintf("%s is no quantity, but %s is", k.text(), other.text()), "")
+			return nil
+		}
+		v[i] = q
+	}
+	if v[0].Dim != v[1].Dim {
+		b.fail(r.at, fmt.Sprintf("%s is %s but %s is %s", l.text(), v[0].Dim, r.text(), v[1].Dim), "")
+		return nil
+	}
+	holds := map[nodeOp]bool{
+		evalLess: v[0].F < v[1].F, evalLessEqual: v[0].F <= v[1].F, evalGreater: v[0].F > v[1].F, evalGreaterEqual: v[0].F >= v[1].F,
+		evalEqual: v[0].F == v[1].F, evalUnequal: v[0].F != v[1].F,
+	}[op]
+	return b.constant(n, truthOf(holds))
+}
+
 func (b *builder) unary(n *ast.UnaryNode) *node {
 	k := b.build(n.Node)
 	if k == nil || !b.calculable(k) {
@@ -517,6 +549,9 @@ func (b *builder) binary(n *ast.BinaryNode) *node {
 		return b.logic(n, op, l)
 	}
 	r := b.build(n.Right)
+	if r != nil && (l.unit || r.unit) && op >= evalLess && op <= evalUnequal {
+		return b.quantities(n, op, l, r)
+	}
 	if r == nil || !b.calculable(l, r) {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (b *binder) assertions(p *Plan, written []*writtenAssertion, complete bool)
 // textPlace is where the text of a scalar begins, behind its quote if it has one.
 func (b *binder) textPlace(n *node) diag.Place {
 	if p := b.places(n); len(p) > 0 {
-		return diag.Place{File: b.source.file, Line: p[0].line, Column: p[0].col}
+		return diag.Place{File: b.of(n).file, Line: p[0].line, Column: p[0].col}
 	}
 	return b.place(n)
 }
@@ -99,15 +99,17 @@ func (b *binder) fits(p *Plan, w *writtenAssertion, a *expression.Assertion) boo
 
 // leads tells whether an address, written in a scenario and a phase or outside of them, has a cell.
 func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
+	fits := func(s *Scenario, ph *Phase) bool {
+		return (ad.Scenario == "" || ad.Scenario == s.Name) && (scenario == "" || scenario == s.Name) &&
+			(ad.Phase == "" || ad.Phase == ph.Name) && (phase == "" || phase == ph.Name) &&
+			p.hasTarget(ad.Target) && s.hasStep(ad.Step)
+	}
 	for _, s := range p.Scenarios {
-		if ad.Scenario != "" && ad.Scenario != s.Name || scenario != "" && scenario != s.Name {
-			continue
-		}
 		for _, ph := range s.Phases {
-			if ad.Phase != "" && ad.Phase != ph.Name || phase != "" && phase != ph.Name {
-				continue
+			if fits(s, ph) && ph.hasStage(ad) && (ad.Metric.Name != "rate_held" || ph.Capacity != nil) {
+				return true
 			}
-			if ph.hasStage(ad) && p.hasTarget(ad.Target) && (ad.Metric.Name != "rate_held" || ph.Capacity != nil) && s.hasStep(ad.Step) {
+			if bg := ph.Background; bg != nil && fits(bg.Scenario, ph) && ad.Stage == "" && !ad.Ramp && ad.Metric.Name != "rate_held" {
 				return true
 			}
 		}

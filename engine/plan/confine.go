@@ -60,13 +60,14 @@ func (b *binder) file(n *node, scope *expression.Scope) (string, bool) {
 		b.on(n, "", "expected the path of a file, not empty text")
 		return "", false
 	}
+	around := b.of(n).folder
 	path := filepath.FromSlash(text)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(b.folder.dir, path)
+		path = filepath.Join(around.dir, path)
 	}
 	outside := func() (string, bool) {
 		where := "the plan's folder"
-		if b.folder.git {
+		if around.git {
 			where = "the git work tree that the plan is in"
 		}
 		b.on(n, "", "%s is outside %s", text, where)
@@ -74,7 +75,7 @@ func (b *binder) file(n *node, scope *expression.Scope) (string, bool) {
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		if !b.folder.contains(filepath.Join(real(filepath.Dir(path)), filepath.Base(path))) {
+		if !around.contains(filepath.Join(real(filepath.Dir(path)), filepath.Base(path))) {
 			return outside()
 		}
 		reason := "can't be read"
@@ -91,7 +92,7 @@ func (b *binder) file(n *node, scope *expression.Scope) (string, bool) {
 		b.on(n, hint, "the file %s %s", text, reason)
 		return "", false
 	}
-	if !b.folder.contains(resolved) {
+	if !around.contains(resolved) {
 		return outside()
 	}
 	return resolved, true

@@ -125,6 +125,11 @@ func dump(p *Plan) string {
 	for _, t := range p.Targets {
 		line(0, "target %s lab=%v", t.Name, t.Lab)
 	}
+	for _, x := range []*Scenario{p.Before, p.After} {
+		if x != nil {
+			line(0, "%s of the plan: %d steps, captures %v", x.Name, len(x.Steps), x.Captures)
+		}
+	}
 	for _, s := range p.Scenarios {
 		line(0, "scenario %s %q at %s", s.Name, s.Title, s.Place)
 		for _, st := range s.Steps {
@@ -148,6 +153,14 @@ func dump(p *Plan) string {
 				}
 			}
 		}
+		for _, x := range []*Scenario{s.Before, s.After} {
+			if x != nil {
+				line(1, "%s: %d steps, captures %v", x.Name, len(x.Steps), x.Captures)
+			}
+		}
+		if len(s.Captures) > 0 || s.MostBy != "" || len(s.Tags) > 0 || s.IsBackground {
+			line(1, "captures %v most %d of %q tags %v background=%v timeout=%v", s.Captures, s.Most, s.MostBy, s.Tags, s.IsBackground, s.Timeout)
+		}
 		if s.Flow != nil {
 			line(1, "captures %v groups %v", s.Captures, s.Groups)
 			dumpFlow(line, 1, s.Flow)
@@ -157,6 +170,9 @@ func dump(p *Plan) string {
 			line(2, "users=%d count=%d duration=%v pause=%v timeout=%v warmup=%v rounds=%d connections=%d", ph.Users, ph.Count, ph.Duration, ph.Pause, ph.Timeout, ph.Warmup, ph.Rounds, ph.Connections)
 			if ph.Kind == RampAndHold {
 				line(2, "open=%v poisson=%v max_in_flight=%d patience=%v", ph.Open, ph.Poisson, ph.MaxInFlight, ph.Patience)
+			}
+			if bg := ph.Background; bg != nil {
+				line(2, "%d users of %s in the background", bg.Users, bg.Scenario.Name)
 			}
 			for _, st := range ph.Stages {
 				line(2, "stage %q ramp=%v %g..%g %v judged=%v", st.Name, st.Ramp, st.From, st.To, st.Length, st.Judged)

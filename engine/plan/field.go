@@ -29,6 +29,9 @@ const (
 	NameKind                                // an identifier
 	ExpressionKind                          // one expression
 	CaptureKind                             // a mapping of names to expressions; Keys are those of the long form
+	TagsKind                                // a word or a list of them
+	MatrixKind                              // a mapping of names to lists of values
+	DataTypesKind                           // a mapping of columns to types
 	ExpectsKind                             // an expression or a list of them
 	AssertsKind                             // an assertion or a list of them; Keys are those of the long form
 	NamedKind                               // a mapping of names to values of Item

@@ -21,6 +21,7 @@ type flow struct {
 	captured map[string]*node
 	stride   int64 // of the next mix at the top
 	repeated bool
+	quiet    bool // nothing is measured, so nothing needs a name
 	depth    int
 }
 
@@ -196,6 +197,9 @@ func (f *flow) when(n, at *node) []*expression.Value {
 
 // name notes the name of a step, a group or a branch.
 func (f *flow) name(n *node, name string) bool {
+	if f.quiet {
+		return f.identifier(n, name, "step")
+	}
 	if !f.declare(n, name, expression.Step) {
 		return false
 	}
@@ -287,6 +291,9 @@ func (f *flow) finish(parts []*Part) {
 		sc.Flow = nil
 	}
 	if len(sc.Steps) == 1 && len(sc.Groups) == 0 && !f.repeated && len(f.unnamed) == 1 {
+		return
+	}
+	if f.quiet {
 		return
 	}
 	by := map[string][]*node{}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/data"
 )
 
 // format is the tables of a plan, with the steps of the drivers there are.
@@ -16,6 +17,7 @@ type format struct {
 	plan, defaults, scenario, step, results []Field
 	item, branch                            []Field // of a flow
 	capture                                 []Field // the long form
+	data, secret, background                []Field
 	phases                                  []Field // by kind; Keys are the parameters
 	stage, long                             []Field
 	sink                                    []Field // by kind
@@ -72,9 +74,15 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("judge", drivers.Bool, "judged", "`false` reports the hold and does not judge it.").otherwise("true"),
 		entry("name", NameKind, "name", "What the hold is called in assertions and reports.", "peak"),
 	}
+	f.background = []Field{
+		entry("scenario", drivers.Text, "scenario", "The scenario that runs along.", "bulk").required().main(),
+		entry("users", CountKind, "users", "How many users run it, each one iteration after the other.", "4").otherwise("1"),
+	}
+	along := entry("background", drivers.Group, "background", "Another scenario that runs along, from the release of the phase to its end. It has cells of its own, named after the phase.").keys(f.background)
+	tags := entry("tags", TagsKind, "tags", "Words by which `--only @word` chooses scenarios and phases.")
 	common := []Field{
 		entry("name", NameKind, "name", "What the phase is called in assertions and reports. Left out: its kind.", "morning_peak"),
-		title, timeout, warmup, rounds, connections, asserts("the phase"),
+		title, timeout, warmup, rounds, connections, along, tags, asserts("the phase"),
 	}
 	params := func(own ...Field) []Field { return append(own, common...) }
 	count := entry("count", CountKind, "count", "How many iterations there are in all.", "50")
@@ -118,10 +126,21 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 	byTarget := entry("by_target", NamedKind, "step for each target", "Another step for each target, so that they can be compared as one scenario.").of(entry("", drivers.Group, "step", "The step for this target.").keys(f.step).exactly(f.names...))
 
 	f.steps(append(slices.Clone(f.step), byTarget))
+	before := func(what string) Field {
+		x := *find(f.item, "steps")
+		x.Key, x.Title, x.Doc = "before", "before", "Steps that are run once for each target before "+what+", and not measured. What they capture is known to all that follows. A failure ends the run with exit code 3."
+		return x
+	}
+	after := func(what string) Field {
+		x := *find(f.item, "steps")
+		x.Key, x.Title, x.Doc = "after", "after", "Steps that are run once for each target after "+what+", whatever happened, and not measured."
+		return x
+	}
+	matrix := entry("matrix", MatrixKind, "matrix", "Values by name. The scenario is run for each combination of them, under a name of its own; they are read as `${matrix.name}`. `exclude` and `include` list combinations to leave out or to add.")
 	flow, mix := *find(f.item, "steps"), *find(f.item, "mix")
 	flow.Title, flow.Doc = "steps", "What an iteration does, in order: calls, pauses, groups and mixes."
 
-	f.scenario = append(append([]Field{title}, steps...), byTarget, flow, mix, expect, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
+	f.scenario = append(append([]Field{title}, steps...), byTarget, flow, mix, expect, before("the phases of the scenario"), after("the phases of the scenario"), matrix, tags, timeout, warmup, rounds, connections, phases, asserts("the scenario"))
 
 	var blocks []Field
 	for _, s := range steps {
@@ -181,15 +200,35 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("routes", NamedKind, "routes", "Ways that lead to every service, by name. `lab.<route>.<service>` is an address.").of(entry("", drivers.Group, "route", "How the route is.").keys(f.route)),
 	}
 
+	f.secret = []Field{
+		entry("env", drivers.Text, "environment variable", "The environment variable that has it.", "API_TOKEN"),
+		entry("file", drivers.Text, "file", "The file that has it, its last line break left out.", "/run/secrets/token"),
+	}
+	f.data = []Field{
+		entry("csv", drivers.File, "CSV", "A file whose first line names the columns. Values are taken as they are written.", "users.csv"),
+		entry("json", drivers.File, "JSON", "A file of a list of objects.", "users.json"),
+		entry("json_lines", drivers.File, "JSON lines", "A file of one object a line.", "users.jsonl"),
+		entry("rows", drivers.Tree, "rows", "The rows themselves: a list of mappings."),
+		entry("order", drivers.Choice, "order", "`in_turn` begins again behind the last row, `shuffled` takes all rows in another order each time, `random` draws a row for each iteration, `once` uses none twice and ends the phase behind the last.").choices(data.Orders()...).otherwise("in_turn"),
+		entry("types", DataTypesKind, "types", "What columns are if not text: `int`, `number` or `bool`."),
+		entry("separator", drivers.Text, "separator", "The character between values of CSV, or `tab`.", ";").otherwise(","),
+		entry("quote", drivers.Text, "quote", "The character around values of CSV that hold separators.", "'"),
+	}
+
 	f.plan = []Field{
 		entry("plan", drivers.Text, "name", "What the plan is called in reports. Left out: the name of its file.", "hybrid"),
 		entry("description", drivers.Text, "description", "What the plan is for."),
 		entry("vars", VarsKind, "variables", "Values by name, read as `${vars.name}` and changed by `--set vars.name=value`."),
+		entry("environments", NamedKind, "environments", "Other values of variables, by the name of an environment, which `--env` chooses.").of(entry("", VarsKind, "environment", "Variables that differ in this environment.")),
+		entry("secrets", NamedKind, "secrets", "Values that must not be shown, read as `${secret.NAME}`. They come from the environment or a file, and are kept out of all that is printed or written.").of(entry("", drivers.Group, "secret", "Where the secret comes from.").keys(f.secret).exactly("env", "file")),
+		entry("data", NamedKind, "data", "Rows that iterations use, read as `${data.users.name}`. The number of the iteration chooses the row, so every target gets the same.").of(entry("", drivers.Group, "rows", "A file, or rows in the plan.").keys(f.data).exactly("csv", "json", "json_lines", "rows")),
+		entry("include", drivers.FileList, "include", "Other files whose `vars`, `environments`, `secrets`, `data`, `targets`, `defaults`, `scenarios`, `assert` and `lab` belong to this plan. What this file says itself counts more."),
 		entry("targets", NamedKind, "targets", "Variants of the system under test. Every phase runs against each of them. Their keys are free, and read as `${target.key}`.").of(entry("", TextMapKind, "target", "What tells this target from others, such as addresses.")),
 		entry("reference", drivers.Text, "reference", "The target that others are compared with. Left out: the first."),
 		entry("defaults", drivers.Group, "defaults", "What holds unless a scenario, a phase or a step says otherwise.").keys(f.defaults),
 		entry("scenarios", NamedKind, "scenarios", "What iterations do, by name.").of(entry("", drivers.Group, "scenario", "A step or several, and how they are driven.").keys(f.scenario).exactly(append(slices.Clone(f.names), "by_target", "steps", "mix")...)).required(),
 		asserts("the whole plan"),
+		before("everything else"), after("everything else"),
 		entry("sinks", SequenceKind, "reports", "Reports that are written besides the results stream.").of(entry("", OneOfKind, "report", "A kind of report and its file.").keys(f.sink)),
 		entry("results", drivers.Group, "results", "Where the results stream goes.").keys(f.results),
 		entry("lab", drivers.Group, "lab", "Systems under test for rehearsal, started only when a target needs them.").keys(f.lab),
@@ -204,9 +243,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 }
 
 // unavailable are keys that plans of a later version have.
-var unavailable = []string{
-	"background", "before", "data", "environments", "grpc", "include", "matrix", "secrets", "tags",
-}
+var unavailable = []string{}
 
 // steps makes the fields of the items of a flow. Items hold items: groups and branches have the same keys again.
 func (f *format) steps(calls []Field) {

@@ -195,9 +195,10 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 		}
 		if p := b.places(n); n.isPlain() && len(p) > 0 && p[len(p)-1].line > n.line {
 			line := p[len(p)-1].line
-			text := b.line(line)
+			s := b.of(n)
+			text := s.line(line)
 			start := len(indentation(text)) + 1
-			b.at(line, start, utf8.RuneCountInString(strings.TrimRight(text, " "))+1, "this line is indented too far", "begin it where the line above begins")
+			s.at(line, start, utf8.RuneCountInString(strings.TrimRight(text, " "))+1, "this line is indented too far", "begin it where the line above begins")
 			return nil, nil, nil
 		}
 		b.unknownKey(n, fields)

@@ -84,13 +84,18 @@ func FuzzParse(f *testing.F) {
 		if len(p.Targets) == 0 || len(p.Scenarios) == 0 || p.Reference >= len(p.Targets) {
 			t.Fatal(dump(p))
 		}
-		for _, s := range p.Scenarios {
-			if len(s.Steps) != 1 || len(s.Phases) == 0 || len(s.Steps[0].Actions) != len(p.Targets) {
-				t.Fatal("an incomplete scenario")
+		for _, s := range p.everyFlow() {
+			if len(s.Steps) == 0 {
+				t.Fatal("a scenario that calls nothing")
 			}
-			for _, a := range s.Steps[0].Actions {
-				if a.Call == nil {
-					t.Fatal("a step that is not prepared")
+			for _, st := range s.Steps {
+				if len(st.Actions) != len(p.Targets) {
+					t.Fatal("a step without an action for each target")
+				}
+				for _, a := range st.Actions {
+					if a.Call == nil {
+						t.Fatal("a step that is not prepared")
+					}
 				}
 			}
 		}

@@ -12,6 +12,7 @@ func (s *source) places(n *node) []place {
 		return n.places
 	}
 	n.placed = true
+	s = s.of(n)
 	if n.shape != scalar || n.line < 1 || n.col < 1 {
 		return nil
 	}

@@ -8,7 +8,8 @@ type node struct {
 	text  string // of a scalar, as written for plain ones, without quotes and escapes for the others
 	line  int
 	col   int
-	flow  bool // a mapping in braces, a sequence in brackets
+	flow  bool    // a mapping in braces, a sequence in brackets
+	src   *source // nil: the plan's own file
 	// torn is set where an alias leads nowhere: more may belong here, and nobody knows what.
 	torn  bool
 	pairs []pair

@@ -11,7 +11,7 @@ import (
 )
 
 // selection is one entry of --only: a part that is empty was left out and means "each".
-type selection struct{ text, scenario, phase, target string }
+type selection struct{ text, scenario, phase, target, tag string }
 
 // only cuts the plan down to what the command line asks for.
 func (b *binder) only(p *Plan, uses *[]*scenarioUse) {
@@ -36,6 +36,9 @@ func (b *binder) only(p *Plan, uses *[]*scenarioUse) {
 			by := ""
 			for j, e := range entries {
 				if e.scenario != "" && e.scenario != s.Name || e.phase != "" && e.phase != ph.Name {
+					continue
+				}
+				if e.tag != "" && !slices.Contains(s.Tags, e.tag) && !slices.Contains(ph.Tags, e.tag) {
 					continue
 				}
 				used[j], by = true, e.text
@@ -64,6 +67,17 @@ func (b *binder) only(p *Plan, uses *[]*scenarioUse) {
 		}
 	}
 	for j, e := range entries {
+		if !used[j] && e.tag != "" {
+			all := p.tags()
+			hint := "the plan has no tags"
+			if near := diag.Suggest(e.tag, all); near != "" {
+				hint = "did you mean @" + near + "?"
+			} else if len(all) > 0 {
+				hint = "tags are " + strings.Join(all, ", ")
+			}
+			b.command("--only", hint, "no scenario or phase has the tag %q", e.tag)
+			return
+		}
 		if !used[j] {
 			b.command("--only", "", "scenario %s has no phase %s", e.scenario, e.phase)
 			return
@@ -78,6 +92,10 @@ func (b *binder) only(p *Plan, uses *[]*scenarioUse) {
 // selection reads an entry of --only.
 func (b *binder) selection(text string) (selection, bool) {
 	e := selection{text: text}
+	if tag, ok := strings.CutPrefix(text, "@"); ok {
+		e.tag = tag
+		return e, true
+	}
 	for name := range strings.SplitSeq(text, ".") {
 		kind, known := b.names.Kind(name)
 		part := map[expression.Kind]*string{expression.Scenario: &e.scenario, expression.Phase: &e.phase, expression.Target: &e.target}[kind]
@@ -104,6 +122,22 @@ func (b *binder) selection(text string) (selection, bool) {
 	return e, true
 }
 
+// tags lists the tags of the plan.
+func (p *Plan) tags() []string {
+	all := map[string]bool{}
+	for _, s := range p.Scenarios {
+		for _, t := range s.Tags {
+			all[t] = true
+		}
+		for _, ph := range s.Phases {
+			for _, t := range ph.Tags {
+				all[t] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
 // cutTargets leaves the plan with the targets that are kept.
 func (b *binder) cutTargets(p *Plan, kept map[string]bool) {
 	reference := p.Targets[p.Reference].Name
@@ -119,7 +153,7 @@ func (b *binder) cutTargets(p *Plan, kept map[string]bool) {
 			index = append(index, i)
 		}
 	}
-	for _, s := range p.Scenarios {
+	for _, s := range p.everyFlow() {
 		s.Steps = slices.Clone(s.Steps)
 		for i, st := range s.Steps {
 			c := *st
@@ -132,6 +166,28 @@ func (b *binder) cutTargets(p *Plan, kept map[string]bool) {
 		s.Flow = cutConditions(s.Flow, index)
 	}
 	p.Targets = targets
+}
+
+// everyFlow lists everything of a plan that makes calls, each once.
+func (p *Plan) everyFlow() (all []*Scenario) {
+	add := func(s *Scenario) {
+		if s != nil && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	add(p.Before)
+	for _, s := range p.Scenarios {
+		add(s.Before)
+		add(s)
+		add(s.After)
+		for _, ph := range s.Phases {
+			if ph.Background != nil {
+				add(ph.Background.Scenario)
+			}
+		}
+	}
+	add(p.After)
+	return all
 }
 
 // cutConditions returns a flow with the conditions of some targets.

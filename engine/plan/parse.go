@@ -12,6 +12,7 @@ import (
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/secret"
 )
 
 // Options are what a plan is read with, besides its text.
@@ -19,6 +20,10 @@ type Options struct {
 	Drivers map[string]drivers.Driver // by the key that a step has for them
 	Sinks   []string                  // kinds of reports that exist, such as csv and markdown
 	Set     []string                  // KEY=VALUE, as in vars.file_size=1GiB
+	// VarFiles are YAML files with values of variables. Set counts more, and of several files the later.
+	VarFiles []string
+	// Environment is the one of the plan's environments whose values are taken; "" for none.
+	Environment string
 	// Only has entries NAME[.NAME...], each name that of a scenario, a phase or a target. The names of an entry narrow
 	// together, several entries add up.
 	Only []string
@@ -28,6 +33,8 @@ type Options struct {
 	Lab   map[string]map[string]string
 	Roots []byte // PEM of the lab's certificate authority
 	NoLab bool   // leading to the lab is an error
+	// Offline takes placeholders for secrets that can't be read, for plans that are only looked at.
+	Offline bool
 }
 
 // Load reads a plan from a file. The plan is nil if any of the findings is an error.
@@ -72,14 +79,16 @@ func Parse(file string, text []byte, opt Options) (*Plan, diag.Findings) {
 	if opt.Env == nil {
 		opt.Env = os.LookupEnv
 	}
+	src.folder = folderOf(file)
 	b := &binder{
 		source: src, opt: opt,
 		format: newFormat(opt.Drivers, opt.Sinks),
-		folder: folderOf(file),
 		names:  &names{kinds: map[string]expression.Kind{}, first: map[string]diag.Place{}},
 	}
 	p := b.plan(root, text)
+	p.hide(b.hidden)
 	found := b.sorted()
+	found.Mask(secret.NewMask(b.hidden...).Clean)
 	if found.HasErrors() {
 		return nil, found
 	}
@@ -91,7 +100,6 @@ type binder struct {
 	*source
 	opt    Options
 	format *format
-	folder folder
 	names  *names
 
 	vars    map[string]any
@@ -100,7 +108,15 @@ type binder struct {
 	scope   *expression.Scope // of what does not depend on a target
 	now     *usage            // of the step that is being decoded, nil outside of steps
 	values  []string          // what the steps so far capture
-	whiles  []*writtenWhile
+	secret  map[string]any    // by name: text, or broken
+	hidden  []string          // values of secrets
+	data    []*dataSet
+	read    []*dataSet // of what the current scenario uses
+	matrix  map[string]any
+	along   []*alongside
+	// settingsMade are values that were changed from outside.
+	settingsMade map[string]string
+	whiles       []*writtenWhile
 }
 
 // plan decodes the root.
@@ -109,10 +125,13 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 		b.on(root, "write scenarios: and a name", "a plan is a mapping, not %s", root.describe())
 		return nil
 	}
-	root = b.withoutExtras(root)
+	root = b.withoutExtras(b.included(root))
 	b.lab = b.labNames(root.value("lab"))
-	b.variables(root.value("vars"))
+	b.scope = &expression.Scope{Roots: map[string]expression.Root{"env": b.env}}
+	b.secrets(root.value("secrets"), root.keyOf("secrets"))
+	b.variables(root.value("vars"), root.value("environments"))
 	b.scope = b.outerScope()
+	b.sets(root.value("data"), root.keyOf("data"))
 	b.names.vars = b.varsRoot
 	s := b.section(root, nil, b.format.plan, b.scope)
 	p := &Plan{
@@ -136,6 +155,9 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	b.reference(s, p)
 
 	defaults := b.defaults(s.node("defaults"), s.n.keyOf("defaults"))
+	around := &scenarioUse{node: s.n.keyOf("before"), lab: map[string][]*node{}}
+	p.Before = b.around(s, "before", defaults, around)
+	p.After = b.around(s, "after", defaults, around)
 	written := b.asserts(s.node("assert"), "", "")
 	var uses []*scenarioUse
 	if n := s.node("scenarios"); n != nil {
@@ -147,14 +169,16 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 			if b.strayKey(n, pr) {
 				continue
 			}
-			sc, use, more := b.scenario(pr.key, pr.value, defaults)
-			if sc != nil {
-				p.Scenarios = append(p.Scenarios, sc)
-				uses = append(uses, use)
-			}
-			written = append(written, more...)
+			b.expanded(pr.key, pr.value, defaults, func(sc *Scenario, use *scenarioUse, more []*writtenAssertion) {
+				if sc != nil {
+					p.Scenarios = append(p.Scenarios, sc)
+					uses = append(uses, use)
+				}
+				written = append(written, more...)
+			})
 		}
 	}
+	b.backgrounds(p)
 	slices.SortStableFunc(written, func(a, b *writtenAssertion) int {
 		return a.place.Compare(b.place)
 	})
@@ -179,6 +203,9 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 		})
 	}
 	b.only(p, &uses)
+	if len(around.lab) > 0 {
+		uses = append(uses, around)
+	}
 	b.leadToLab(p, uses, spec)
 	return p
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // phases decodes the phases of a scenario. around has the keys that they have of what is around them.
-func (b *binder) phases(n, key, scenario, around *node, name string) ([]*Phase, []*writtenAssertion) {
+func (b *binder) phases(n, scenario, around *node, name string) ([]*Phase, []*writtenAssertion) {
 	switch {
 	case n == nil && around.torn, n != nil && n.torn:
 		return nil, nil
@@ -26,8 +26,7 @@ func (b *binder) phases(n, key, scenario, around *node, name string) ([]*Phase, 
 		}
 		b.on(n, hint, "expected a list of phases, not %s", n.describe())
 		return nil, nil
-	case len(n.items) == 0:
-		b.on(key, "write - single, or another phase", "scenario %s has no phases", name)
+	case len(n.items) == 0: // run in the background of another one
 		return nil, nil
 	}
 	var out []*Phase
@@ -63,7 +62,7 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 	}
 	switch {
 	case params == nil:
-		params = &node{shape: mapping, line: key.line, col: key.col}
+		params = &node{shape: mapping, src: key.src, line: key.line, col: key.col}
 	case params.shape == empty || params.shape == null:
 		b.on(key, "write - "+kind.Key+" if it has no parameters", "%s has no value", kind.Key)
 		return nil, nil, nil
@@ -89,6 +88,8 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 	}
 	b.declare(nameNode, p.Name, expression.Phase)
 
+	b.background(s, p, scenario)
+	p.Tags = b.tags(s.n.value("tags"))
 	sound := b.faults() == before
 	switch p.Kind {
 	case Single:

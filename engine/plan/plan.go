@@ -8,6 +8,7 @@ import (
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
+	"github.com/planrun/planrun/engine/secret"
 	"github.com/planrun/planrun/lab"
 )
 
@@ -20,10 +21,13 @@ type Plan struct {
 	Targets     []Target // at least one
 	Reference   int      // index in Targets
 	Scenarios   []*Scenario
-	Assertions  []*Assertion // all that are written, wherever they are
-	Sinks       []Sink
-	Results     Results
-	Against     Against
+	// Before and After are run once for each target, before and after everything else; nil if there is nothing to do.
+	Before, After *Scenario
+	Secrets       *secret.Mask // keeps the plan's secrets out of whatever is written
+	Assertions    []*Assertion // all that are written, wherever they are
+	Sinks         []Sink
+	Results       Results
+	Against       Against
 	// StrictSamples makes a verdict on a percentile inconclusive when there are too few samples for it.
 	StrictSamples bool
 	Lab           *lab.Spec // nil when no target that is used leads to it
@@ -50,7 +54,15 @@ type Scenario struct {
 	Groups []string
 	// Captures are the names of what steps capture; their values are in drivers.Input.Values, in this order.
 	Captures []string
-	Phases   []*Phase
+	// Most is how many iterations a round can have, because each uses up a row of the data named MostBy; "" without a bound.
+	Most   int64
+	MostBy string
+	Phases []*Phase
+	// Before and After are run once for each target, around all phases; nil if there is nothing to do.
+	Before, After *Scenario
+	Tags          []string
+	IsBackground  bool          // a phase of another scenario runs it along
+	Timeout       time.Duration // of a step, where neither it nor a phase says more
 }
 
 // Step is one call through one driver.
@@ -105,6 +117,8 @@ const (
 	Sequential  Kind = "sequential"
 	Parallel    Kind = "parallel"
 	RampAndHold Kind = "ramp-and-hold"
+	// Along is how a scenario is driven that runs in the background of a phase. No plan writes it.
+	Along Kind = "background"
 )
 
 // Phase is how iterations are driven.
@@ -127,6 +141,9 @@ type Phase struct {
 	Patience    time.Duration
 
 	Capacity *Capacity // of capacity, which is Open too; nil otherwise
+
+	Background *Background // what runs along; nil for nothing
+	Tags       []string
 
 	Timeout     time.Duration
 	Warmup      Warmup
@@ -186,4 +203,11 @@ type Sink struct {
 type Results struct {
 	Path    string // "": results/<plan>-<UTC time>-<4 hex>.msgpack
 	Samples bool   // raw samples are kept; true unless the plan says otherwise
+}
+
+// hide makes the mask of the plan's secrets.
+func (p *Plan) hide(values []string) {
+	if p != nil {
+		p.Secrets = secret.NewMask(values...)
+	}
 }

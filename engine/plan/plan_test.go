@@ -50,6 +50,10 @@ func readFixture(t *testing.T, file string) (text, want string, opt Options) {
 		case "env":
 			k, v, _ := strings.Cut(value, "=")
 			env[k] = v
+		case "vars":
+			opt.VarFiles = append(opt.VarFiles, value)
+		case "environment":
+			opt.Environment = value
 		case "no-lab":
 			opt.NoLab = true
 		case "lab":

@@ -11,48 +11,6 @@ import (
 	"github.com/planrun/planrun/engine/expression"
 )
 
-// variables decodes vars, with the values of the command line in their place. They may use env, and those before them.
-func (b *binder) variables(n *node) {
-	b.vars = map[string]any{}
-	set := b.settings()
-	var order []string
-	switch {
-	case n == nil || n.shape == null || n.shape == empty:
-		n = &node{}
-	case n.shape != mapping:
-		b.on(n, "write name: value", "expected a mapping of names to values, not %s", n.describe())
-	}
-	scope := &expression.Scope{Roots: map[string]expression.Root{"env": b.env, "vars": b.varsRoot}}
-	for _, p := range n.pairs {
-		name := p.key.text
-		switch {
-		case b.strayKey(n, p):
-		case !identifier.MatchString(name):
-			b.identifier(p.key, name, "variable")
-		case p.value.shape == empty:
-			b.noValue(p.key)
-		default:
-			order = append(order, name)
-			if text, ok := set[name]; ok {
-				b.vars[name] = given(text)
-				delete(set, name)
-				continue
-			}
-			b.vars[name] = b.variable(p.value, scope)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		hint := "the plan has no vars"
-		if len(order) > 0 {
-			hint = "variables are " + strings.Join(order, ", ")
-		}
-		if near := diag.Suggest(name, order); near != "" {
-			hint = "did you mean vars." + near + "?"
-		}
-		b.command("--set", hint, "there is no variable %q", name)
-	}
-}
-
 // variable decodes the value of a variable.
 func (b *binder) variable(n *node, scope *expression.Scope) any {
 	t, ok := b.scalar(n, scope)
@@ -74,24 +32,6 @@ func (b *binder) variable(n *node, scope *expression.Scope) any {
 // broken is the value of what could not be decoded. Whoever uses it adds no finding of its own.
 type broken struct{}
 
-// settings reads what --set says, by variable.
-func (b *binder) settings() map[string]string {
-	out := map[string]string{}
-	for _, s := range b.opt.Set {
-		key, text, ok := strings.Cut(s, "=")
-		name, isVar := strings.CutPrefix(key, "vars.")
-		switch {
-		case !ok:
-			b.command("--set", "write --set vars.name=value", "expected KEY=VALUE, not %q", s)
-		case !isVar:
-			b.command("--set", "only variables can be set: --set vars.name=value", "can't set %q", key)
-		default:
-			out[name] = text
-		}
-	}
-	return out
-}
-
 // given types the text of the command line as a plan's plain scalar would be; what is doubtful there is text here.
 func given(text string) any {
 	if v, message, _ := plainValue(text); message == "" {
@@ -100,13 +40,9 @@ func given(text string) any {
 	return text
 }
 
-// set notes what the command line changed.
+// set notes what was changed from outside.
 func (b *binder) set(p *Plan) {
-	for _, s := range b.opt.Set {
-		if key, text, ok := strings.Cut(s, "="); ok {
-			p.Settings[key] = text
-		}
-	}
+	maps.Copy(p.Settings, b.settingsMade)
 	if len(b.opt.Only) > 0 {
 		p.Settings["only"] = strings.Join(b.opt.Only, ", ")
 	}
@@ -174,8 +110,13 @@ func (b *binder) watch(f func()) (tainted bool) {
 // outerScope is for text outside of steps.
 func (b *binder) outerScope() *expression.Scope {
 	return &expression.Scope{Roots: map[string]expression.Root{
-		"env":  b.env,
-		"vars": b.varsRoot,
+		"env":    b.env,
+		"vars":   b.varsRoot,
+		"secret": b.secretRoot,
+		"matrix": b.matrixRoot,
+		"data": func([]string) (any, int, error) {
+			return nil, 0, &expression.NameError{Index: -1, Message: "data is known only in a step"}
+		},
 		"target": func([]string) (any, int, error) {
 			return nil, 0, &expression.NameError{Index: -1, Message: "target is known only in a step"}
 		},
@@ -214,8 +155,11 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 	}
 	return &stepScope{
 		Scope: &expression.Scope{Moment: b.values, Lookup: lookup(b.values), Roots: map[string]expression.Root{
-			"env":  b.env,
-			"vars": b.varsRoot,
+			"env":    b.env,
+			"vars":   b.varsRoot,
+			"secret": b.secretRoot,
+			"matrix": b.matrixRoot,
+			"data":   b.dataRoot,
 			"target": func(path []string) (any, int, error) {
 				if len(path) == 0 {
 					return nil, 0, &expression.NameError{Index: -1, Message: "target needs the name of one of its keys", Hint: "write target.key"}
@@ -307,7 +251,7 @@ func (b *binder) decodeTarget(key, n *node) *target {
 		}
 		v := targetValue{node: p.value}
 		scope := &expression.Scope{Roots: map[string]expression.Root{
-			"env": b.env, "vars": b.varsRoot,
+			"env": b.env, "vars": b.varsRoot, "secret": b.secretRoot,
 			"lab": func(path []string) (any, int, error) {
 				a, used, err := b.labRoot(path)
 				v.lab = v.lab || err == nil

@@ -76,6 +76,7 @@ type scenarioUse struct {
 // scenario decodes a scenario: nil if its name or shape is wrong.
 func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse, []*writtenAssertion) {
 	ok := b.declare(key, key.text, expression.Scenario)
+	b.read = nil
 	switch n.shape {
 	case empty, null:
 		b.on(key, "write a step and phases below it", "scenario %s is empty", key.text)
@@ -87,16 +88,23 @@ func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse
 	s := b.section(n, key, b.format.scenario, b.scope)
 	sc := &Scenario{Name: key.text, Title: s.text("title"), Place: b.place(key)}
 	use := &scenarioUse{name: key.text, node: key, lab: map[string][]*node{}}
+	kept := b.values
+	sc.Before = b.around(s, "before", outer, use)
 	b.flow(s, sc, key, outer, use)
+	sc.After = b.around(s, "after", outer, use)
+	b.values = kept
+	sc.Tags = b.tags(s.n.value("tags"))
 
 	around := under(outer.n, pick(s.n, common), common...)
-	phases, phasesKey := s.n.value("phases"), s.n.keyOf("phases")
+	phases := s.n.value("phases")
 	if phases == nil {
-		phases, phasesKey = outer.n.value("phases"), outer.n.keyOf("phases")
+		phases = outer.n.value("phases")
 	}
+	sc.Timeout = b.ownTimeout(around)
 	written := b.asserts(s.node("assert"), sc.Name, "")
-	ps, more := b.phases(phases, phasesKey, key, around, sc.Name)
+	ps, more := b.phases(phases, key, around, sc.Name)
 	sc.Phases = ps
+	b.rowsOnce(sc)
 	if !ok || len(sc.Steps) == 0 {
 		return nil, nil, append(written, more...)
 	}
@@ -315,7 +323,7 @@ func (b *binder) expand(w *writtenStep, n *node) *node {
 			b.on(n, "write its keys below "+w.driver+":", "expected a mapping, not text")
 			return nil
 		}
-		return &node{shape: mapping, line: n.line, col: n.col, pairs: []pair{{&node{shape: scalar, text: main.Key, line: n.line, col: n.col}, n}}}
+		return &node{shape: mapping, src: n.src, line: n.line, col: n.col, pairs: []pair{{&node{shape: scalar, src: n.src, text: main.Key, line: n.line, col: n.col}, n}}}
 	case null, empty:
 		return nil
 	}

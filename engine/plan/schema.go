@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/data"
 )
 
 // object is a JSON object.
@@ -240,6 +241,12 @@ func (g *schemas) body(f Field) object {
 		return entries(one)
 	case ExpressionKind:
 		return ref("expression")
+	case TagsKind:
+		return object{"anyOf": []any{ref("expression"), list(ref("expression"))}}
+	case MatrixKind:
+		return object{"type": "object", "additionalProperties": object{"type": "array", "minItems": 1}, "propertyNames": object{"pattern": identifier.String()}}
+	case DataTypesKind:
+		return entries(object{"enum": asAny(data.Types())})
 	case CaptureKind:
 		return named(object{"anyOf": []any{ref("expression"), g.group(f.Keys, nil)}})
 	case ExpectsKind:
@@ -293,8 +300,16 @@ func jsonOf(kind drivers.Kind, text string) (v any, ok bool) {
 			return n, true
 		}
 		return text, true
-	case drivers.Texts, drivers.List, drivers.Args, drivers.Tree, drivers.Group, drivers.Groups, NamedKind, OneOfKind, SequenceKind, VarsKind, TextMapKind:
+	case drivers.Texts, drivers.List, drivers.Args, drivers.Tree, drivers.Group, drivers.Groups, NamedKind, OneOfKind, SequenceKind, VarsKind, TextMapKind, CaptureKind, DataTypesKind, TagsKind, MatrixKind, drivers.FileList:
 		return nil, false
 	}
 	return text, true
+}
+
+func asAny(words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = w
+	}
+	return out
 }

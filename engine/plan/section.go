@@ -167,7 +167,8 @@ func (b *binder) between(first, last *node) string {
 	if first.line != last.line || last.col < first.col {
 		return first.text + ", " + last.text
 	}
-	return strings.TrimPrefix(b.before(last.line, last.col), b.before(first.line, first.col)) + last.text
+	s := b.of(first)
+	return strings.TrimPrefix(s.before(last.line, last.col), s.before(first.line, first.col)) + last.text
 }
 
 // indented moves keys below the empty key that they were meant to belong to:
@@ -189,10 +190,10 @@ func (b *binder) indented(n *node, fields []Field) *node {
 		if f == nil && owner != nil && find(owner.Keys, p.key.text) != nil && p.key.line > c.pairs[at].key.line {
 			key := c.pairs[at].key
 			g := b.on(p.key, "indent by two more", "%s belongs to %s above it", p.key.text, key.text)
-			g.Notes = append(g.Notes, "  "+strings.TrimRight(b.line(p.key.line), " "))
+			g.Notes = append(g.Notes, "  "+strings.TrimRight(b.of(p.key).line(p.key.line), " "))
 			v := *c.pairs[at].value
 			if v.shape == empty {
-				v = node{shape: mapping, line: p.key.line, col: p.key.col}
+				v = node{shape: mapping, src: p.key.src, line: p.key.line, col: p.key.col}
 			}
 			v.pairs = append(slices.Clone(v.pairs), p)
 			c.pairs[at].value = &v
@@ -217,12 +218,13 @@ func (b *binder) cutByComment(n *node) bool {
 		return false
 	}
 	end := p[len(p)-1]
-	rest := b.from(end.line, end.col)
+	s := b.of(n)
+	rest := s.from(end.line, end.col)
 	if !strings.HasPrefix(rest, " #") || len(rest) < 3 || rest[2] == ' ' || rest[2] == '#' || rest[2] == '\t' {
 		return false
 	}
 	rest = strings.TrimRight(rest, " \t")
-	b.at(end.line, end.col+1, end.col+utf8.RuneCountInString(rest), "the text ends here: YAML takes the # for a comment",
+	s.at(end.line, end.col+1, end.col+utf8.RuneCountInString(rest), "the text ends here: YAML takes the # for a comment",
 		"quote this text: "+quote(n.text+rest)+"; or write a space behind the # of a comment")
 	return true
 }
@@ -234,10 +236,10 @@ func (b *binder) wrongShape(n *node, want string) {
 	case want == "an expression" && n.shape == mapping && len(n.pairs) == 1 && identifier.MatchString(n.pairs[0].key.text) && n.pairs[0].value.shape == scalar:
 		hint = "write " + n.pairs[0].key.text + " == " + literalOf(n.pairs[0].value)
 	case n.shape == mapping && !n.flow && len(n.pairs) == 1 && n.pairs[0].key.line == n.line:
-		hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(cutComment(b.from(n.line, n.col))))
+		hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(cutComment(b.of(n).from(n.line, n.col))))
 	case n.flow:
 		_, col, end := b.span(n)
-		rest := []rune(b.from(n.line, col))
+		rest := []rune(b.of(n).from(n.line, col))
 		hint = "quote this text if the brackets belong to it: " + quote(string(rest[:min(end-col, len(rest))]))
 	}
 	b.on(n, hint, "expected %s, not %s", want, n.describe())

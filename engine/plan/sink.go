@@ -26,7 +26,7 @@ func (b *binder) sinks(n *node) []Sink {
 			b.on(key, "write "+kind.Key+": results/"+kind.Key+"."+kind.Key, "%s needs the path of a file", kind.Key)
 			continue
 		case v.shape == scalar:
-			v = &node{shape: mapping, line: v.line, col: v.col, pairs: []pair{{&node{shape: scalar, text: "path", line: v.line, col: v.col}, v}}}
+			v = &node{shape: mapping, src: v.src, line: v.line, col: v.col, pairs: []pair{{&node{shape: scalar, src: v.src, text: "path", line: v.line, col: v.col}, v}}}
 		}
 		s := b.section(v, key, kind.Keys, b.scope)
 		sink := Sink{Kind: kind.Key, Path: b.output(s), Rows: s.text("rows"), Place: b.place(key)}

@@ -14,8 +14,14 @@ const maxFindings = 100
 
 // source is the text of a file, by lines, and what was found in it.
 type source struct {
-	file     string
-	lines    []string
+	file   string
+	lines  []string
+	folder folder
+	*findingLog
+}
+
+// findingLog is what was found in a plan, its other files included.
+type findingLog struct {
 	findings diag.Findings
 	seen     map[seenKey]bool
 	errors   int // noted, the same one at the same place each time
@@ -27,7 +33,23 @@ type seenKey struct {
 }
 
 func newSource(file, text string) *source {
-	return &source{file: file, lines: strings.Split(text, "\n"), seen: map[seenKey]bool{}}
+	return &source{file: file, lines: strings.Split(text, "\n"), findingLog: &findingLog{seen: map[seenKey]bool{}}}
+}
+
+// of is the file that a node is written in.
+func (s *source) of(n *node) *source {
+	if n != nil && n.src != nil {
+		return n.src
+	}
+	return s
+}
+
+// adopt takes over what was found in another file, and what will be.
+func (s *source) adopt(other *source) {
+	for _, f := range other.findings {
+		s.add(f)
+	}
+	other.findingLog = s.findingLog
 }
 
 // faults counts the errors that were noted, the same one at the same place each time.
@@ -85,6 +107,7 @@ func (s *source) at(line, col, end int, message, hint string) *diag.Finding {
 
 // on notes an error that is about a whole node.
 func (s *source) on(n *node, hint, format string, args ...any) *diag.Finding {
+	s = s.of(n)
 	line, col, end := s.span(n)
 	f := s.at(line, col, end, fmt.Sprintf(format, args...), hint)
 	if n != nil && n.use != nil {
@@ -95,6 +118,7 @@ func (s *source) on(n *node, hint, format string, args ...any) *diag.Finding {
 
 // within notes an error about some runes of a scalar's text.
 func (s *source) within(n *node, offset, length int, message, hint string) *diag.Finding {
+	s = s.of(n)
 	p := s.places(n)
 	if p == nil || offset < 0 || offset >= len(p) {
 		return s.on(n, hint, "%s", message)
@@ -118,6 +142,7 @@ func (s *source) span(n *node) (line, col, end int) {
 	if n == nil {
 		return 0, 0, 0
 	}
+	s = s.of(n)
 	rest := strings.TrimRight(s.from(n.line, n.col), " \t")
 	width := 1
 	switch {
@@ -162,6 +187,7 @@ func (s *source) place(n *node) diag.Place {
 	if n == nil {
 		return diag.Place{File: s.file}
 	}
+	s = s.of(n)
 	return diag.Place{File: s.file, Line: n.line, Column: n.col}
 }
 

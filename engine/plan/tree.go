@@ -32,7 +32,7 @@ func (l *loader) node(a ast.Node, depth int) *node {
 		return &node{}
 	}
 	p := a.GetToken().Position
-	n := &node{line: p.Line, col: max(p.Column, 1)}
+	n := &node{src: l.source, line: p.Line, col: max(p.Column, 1)}
 	l.spend(1, p)
 	if depth > maxDepth {
 		l.at(p.Line, p.Column, 0, fmt.Sprintf("values are nested deeper than %d levels", maxDepth), "")

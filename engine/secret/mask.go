@@ -52,6 +52,17 @@ func (m *Mask) Clean(text string) string {
 	return Passwords(text)
 }
 
+// With returns a mask that knows further values.
+func (m *Mask) With(values ...string) *Mask {
+	n := NewMask(values...)
+	if m != nil {
+		n.forms = append(n.forms, m.forms...)
+		slices.SortStableFunc(n.forms, func(a, b string) int { return len(b) - len(a) })
+		n.replacer = replacer(n.forms)
+	}
+	return n
+}
+
 // Without is Clean for one more secret, which the mask does not keep.
 func (m *Mask) Without(value, text string) string {
 	if value == "" {
