@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"strings"
+	"sync/atomic"
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/http/wire"
@@ -31,7 +31,9 @@ func (*Driver) Fields() []drivers.Field {
 		{Key: "max_bytes", Kind: drivers.Size, Title: "Limit", Examples: []string{"100MB"},
 			Doc: "Stop after so many bytes of the body and close the connection. What came up to there counts as a success."},
 		{Key: "stall", Kind: drivers.Duration, Title: "Stall", Examples: []string{"10s"},
-			Doc: "Fail as a timeout when no byte of the body has arrived for so long. A transfer that keeps moving is ended by `timeout` only."},
+			Doc: "Fail as a timeout when no byte of the body has arrived for so long, of any of its `parts`. A transfer that keeps moving is ended by `timeout` only."},
+		{Key: "parts", Kind: drivers.Int, Title: "Parts", Default: "1", Examples: []string{"4"},
+			Doc: "Download so many parts of the body at the same time, each with one request for its range; over HTTP/1.1 each on a connection of its own. All of them are one sample. The server has to answer each with 206 and its very range. Goes without `sha256`, `max_bytes` and `compression`."},
 	}
 	return append(fields, wire.Fields()...)
 }
@@ -43,6 +45,8 @@ func (*Driver) Answer() []drivers.Name {
 		{Name: "headers", Kind: drivers.TextsName, Doc: "Header fields by name in lower case; several of one name are joined by a comma."},
 		{Name: "bytes", Kind: drivers.SizeName, Doc: "Length of the body as it came, packed or not, up to `max_bytes`."},
 		{Name: "sha256", Kind: drivers.TextName, Doc: "SHA-256 of the body in hexadecimal digits, unpacked if compression was asked for."},
+		{Name: "stalls", Kind: drivers.IntName, Doc: "How often no byte of the body arrived for a second or longer."},
+		{Name: "steady", Kind: drivers.SizeName, Doc: "Bytes in a second, leaving out the first second of the transfer or its first tenth, whichever is shorter: the speed apart from TCP's slow start. No value if the transfer was too short to tell."},
 		{Name: "limited", Kind: drivers.AnyName, Doc: "Whether `max_bytes` ended the download."},
 	}
 }
@@ -50,8 +54,12 @@ func (*Driver) Answer() []drivers.Name {
 // call is a prepared download.
 type call struct {
 	*wire.Request
-	want wire.Text // the checksum
-	hash bool      // the checksum is asked for
+	want  wire.Text // the checksum
+	hash  bool      // the checksum is asked for
+	parts int
+	// length is that of the whole, once an answer has told it, where all calls go to the same URL; otherwise 0. It
+	// outlives rounds, as the call does.
+	length atomic.Int64
 }
 
 // Prepare implements drivers.Driver.
@@ -59,7 +67,7 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 	r, errs := wire.Parse(op, "url", "GET")
 	r.MaxBytes = op.Int("max_bytes", 0)
 	r.Stall = op.Duration("stall", 0)
-	c := &call{Request: r, hash: op.Reads["sha256"]}
+	c := &call{Request: r, hash: op.Reads["sha256"], parts: int(op.Int("parts", 1))}
 	if t := op.Template("sha256"); t != nil {
 		c.want, c.hash = wire.Plain(t), true
 		if text, ok := c.want.Constant(); ok && !isSum(text) {
@@ -72,6 +80,7 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 	if op.Has("max_bytes") && r.MaxBytes == 0 {
 		errs = append(errs, op.Errorf("max_bytes", "a limit of nothing downloads nothing").WithHint("leave it out for no limit"))
 	}
+	errs = append(errs, c.checkParts(op)...)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
@@ -99,16 +108,23 @@ type client struct{ *wire.Client }
 
 // Open implements drivers.Client.
 func (c client) Open(context.Context) (drivers.Session, error) {
-	s := &session{Session: c.Client.Open(true)}
-	s.answer.response = s.Response()
-	return s, nil
+	return &session{client: c.Client}, nil
 }
 
 // session is one user.
 type session struct {
-	*wire.Session
+	client *wire.Client
+	parts  []*part // as many as the calls so far had
 	answer answer
 	want   []byte
+}
+
+// Close implements drivers.Session.
+func (s *session) Close() error {
+	for _, p := range s.parts {
+		p.Session.Close()
+	}
+	return nil
 }
 
 // Do implements drivers.Session.
@@ -117,24 +133,32 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 	if !ok {
 		return drivers.Fail(drivers.Protocol, errors.New("the call is not a download"))
 	}
-	s.want = s.want[:0]
-	var sink wire.Sink
-	if r.hash {
-		s.answer.begin()
-		sink = &s.answer
-		var err error
-		if s.want, err = r.want.Append(s.want, in); err != nil {
-			return drivers.Fail(drivers.Expectation, fmt.Errorf("sha256 can't be made: %w", err))
-		}
+	for len(s.parts) < r.parts {
+		s.parts = append(s.parts, &part{Session: s.client.Open(true), meter: &s.answer.meter})
 	}
-	s.answer.hashed = r.hash
-	if err := s.Exchange(ctx, r.Request, in, out, sink); err != nil {
+	a := &s.answer
+	a.begin(r.hash, s.parts[0].Response())
+	var err error
+	if s.want, err = r.want.Append(s.want[:0], in); err != nil {
+		return drivers.Fail(drivers.Expectation, fmt.Errorf("sha256 can't be made: %w", err))
+	}
+	if r.parts > 1 {
+		err = s.parallel(ctx, r, in, out)
+	} else {
+		err = s.parts[0].Exchange(ctx, r.Request, in, out, a)
+		a.bytes, a.limited = a.response.Bytes, a.response.Limited
+	}
+	a.status = out.Status
+	if err != nil {
+		if n := a.meter.broken(); n > 0 {
+			err = drivers.Fail(drivers.KindOf(err), fmt.Errorf("%w (%s)", err, stalled(n)))
+		}
 		return err
 	}
-	out.Answer = &s.answer
+	out.Answer = a
 	out.Success = out.Status == 200 || out.Status == 206
 	if out.Success && len(s.want) > 0 {
-		if sum := s.answer.sum(); !strings.EqualFold(strings.TrimSpace(string(s.want)), sum) {
+		if sum := a.sum(); !strings.EqualFold(strings.TrimSpace(string(s.want)), sum) {
 			out.Success, out.Answer = false, nil
 			return drivers.Fail(drivers.Expectation, fmt.Errorf("the body has the SHA-256 %s, not %s", sum, strings.TrimSpace(string(s.want))))
 		}
@@ -142,62 +166,11 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 	return nil
 }
 
-// answer is what an expectation looks at. It also takes in the body, if its checksum is asked for.
-type answer struct {
-	response *wire.Response
-	hashed   bool
-	hash     hash.Hash
-}
-
-func (a *answer) begin() {
-	if a.hash == nil {
-		a.hash = sha256.New()
-	}
-	a.hash.Reset()
-}
-
-// Take implements wire.Sink.
-func (a *answer) Take(p []byte) error {
-	a.hash.Write(p)
-	return nil
-}
-
-func (a *answer) sum() string { return hex.EncodeToString(a.hash.Sum(nil)) }
-
-// Number implements drivers.Answer.
-func (a *answer) Number(name string) (float64, bool) {
-	switch name {
-	case "status":
-		return float64(a.response.Status), true
-	case "bytes":
-		return float64(a.response.Bytes), true
-	}
-	return 0, false
-}
-
-// Value implements drivers.Answer.
-func (a *answer) Value(name string) (any, error) {
-	switch name {
-	case "status":
-		return int64(a.response.Status), nil
-	case "bytes":
-		return a.response.Bytes, nil
-	case "headers":
-		return a.response.Headers(), nil
-	case "limited":
-		return a.response.Limited, nil
-	case "sha256":
-		if !a.hashed {
-			return nil, errors.New("the checksum was not computed, because no expectation reads it")
-		}
-		return a.sum(), nil
-	}
-	return nil, fmt.Errorf("a download has no %s", name)
-}
-
 var (
 	_ drivers.Driver  = (*Driver)(nil)
 	_ drivers.Client  = client{}
 	_ drivers.Session = (*session)(nil)
 	_ drivers.Answer  = (*answer)(nil)
+	_ wire.Observer   = (*answer)(nil)
+	_ wire.Observer   = (*part)(nil)
 )

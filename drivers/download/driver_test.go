@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -311,6 +313,12 @@ func TestFaults(t *testing.T) {
 		{drivertest.Fields{}, "url: a URL is missing"},
 		{drivertest.Fields{"url": "http://a/", "sha256": "abc"}, "sha256: a SHA-256 has 64 hexadecimal digits, this has 3 characters"},
 		{drivertest.Fields{"url": "http://a/", "max_bytes": 0}, "max_bytes: a limit of nothing downloads nothing: leave it out for no limit"},
+		{drivertest.Fields{"url": "http://a/", "parts": 0}, "parts: a download has at least one part"},
+		{drivertest.Fields{"url": "http://a/", "parts": 65}, "parts: a download may have 64 parts, not 65"},
+		{drivertest.Fields{"url": "http://a/", "parts": 2, "sha256": strings.Repeat("0", 64)}, "sha256: the checksum of parts that come at the same time is not computed: leave out parts or sha256"},
+		{drivertest.Fields{"url": "http://a/", "parts": 2, "max_bytes": 5}, "max_bytes: a download in parts is one of the whole: leave out parts or max_bytes"},
+		{drivertest.Fields{"url": "http://a/", "parts": 2, "compression": true}, "compression: the parts of a compressed body can't be unpacked apart: leave out parts or compression"},
+		{drivertest.Fields{"url": "http://a/", "parts": 2, "headers": drivertest.Fields{"range": "bytes=0-1"}}, "headers.range: range is set by the driver, from parts"},
 		{drivertest.Fields{"url": "ftp://a/", "max_bytes": 0}, "url: a URL begins with http:// or https://, not with ftp://; max_bytes: a limit of nothing downloads nothing: leave it out for no limit"},
 	} {
 		_, err := d.Prepare(drivertest.NewOp(t, d, c.fields))
@@ -335,6 +343,63 @@ func TestFlatMemory(t *testing.T) {
 		if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 64<<20 {
 			t.Errorf("HTTP/%s: the heap grew by %d MiB", version, grown>>20)
 		}
+	}
+}
+
+// Many at once keep memory flat as well, in parts and in one.
+func TestFlatMemoryOfMany(t *testing.T) {
+	const users, limit = 20, 200 << 20
+	size := 50 << 20
+	if n, err := strconv.Atoi(os.Getenv("PLANRUN_TEST_DOWNLOAD_MB")); err == nil { // for a longer run by hand
+		size = n << 20
+	}
+	block := make([]byte, 256<<10) // what the server sends again and again
+	addr, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		e := extent{0, int64(size) - 1}
+		if r.Header.Get("Range") != "" {
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &e.first, &e.last)
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", e.first, e.last, size))
+			w.Header().Set("Content-Length", strconv.FormatInt(e.length(), 10))
+			w.WriteHeader(http.StatusPartialContent)
+		}
+		for left := e.length(); left > 0; {
+			n, err := w.Write(block[:min(left, int64(len(block)))])
+			if left -= int64(n); err != nil {
+				return
+			}
+		}
+	})
+	for _, fields := range []drivertest.Fields{{"version": "1.1"}, {"version": "2"}, {"version": "1.1", "parts": 4}, {"version": "2", "parts": 4}} {
+		t.Run(fmt.Sprint(fields), func(t *testing.T) {
+			fields["url"] = "http://" + addr
+			b := drivertest.NewBench(t, New(), fields, drivers.Pool{Users: users})
+			var wg sync.WaitGroup
+			for range users {
+				session := b.Open()
+				wg.Go(func() {
+					if r := b.Do(t.Context(), session, 5*time.Minute); r.Err != nil || r.BytesIn != int64(size) {
+						t.Errorf("%v after %d bytes", r.Err, r.BytesIn)
+					}
+				})
+			}
+			ended := make(chan struct{})
+			go func() { wg.Wait(); close(ended) }()
+			var greatest uint64
+			for running := true; running; {
+				select {
+				case <-ended:
+					running = false
+				case <-time.After(10 * time.Millisecond):
+				}
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				greatest = max(greatest, m.HeapInuse+m.StackInuse)
+			}
+			t.Logf("%d MiB at most", greatest>>20)
+			if greatest > limit {
+				t.Errorf("%d MiB were in use, more than %d", greatest>>20, limit>>20)
+			}
+		})
 	}
 }
 

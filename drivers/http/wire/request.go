@@ -27,6 +27,8 @@ type Request struct {
 	Cookies   bool // keep a jar for each user
 	// MaxBytes ends the answer there, as a success. 0: no limit.
 	MaxBytes int64
+	// Ranged asks for the part of the answer that Session.Range names.
+	Ranged bool
 	// Stall fails the call when no byte of the body has arrived for so long. 0: only the deadline counts.
 	Stall time.Duration
 
@@ -93,6 +95,12 @@ func (r *Request) Seal() error {
 	return nil
 }
 
+// Steady tells whether every call goes to the same URL.
+func (r *Request) Steady() bool {
+	_, ok := r.target.Constant()
+	return ok
+}
+
 func (r *Request) has(name string) bool {
 	for _, h := range r.Headers {
 		if strings.EqualFold(h.Name, name) {
@@ -104,7 +112,7 @@ func (r *Request) has(name string) bool {
 
 // constant tells whether every call sends the same bytes.
 func (r *Request) constant() bool {
-	if r.Cookies || r.Body.Append != nil {
+	if r.Cookies || r.Ranged || r.Body.Append != nil {
 		return false
 	}
 	if _, ok := r.target.Constant(); !ok {
@@ -133,6 +141,8 @@ type message struct {
 	body     []byte
 	cookies  string // from the user's jar
 	replaced bool   // by a redirect: it is no longer what the call's Request says
+	// first and last byte of what is asked for, if the request is ranged; last < 0: to the end
+	first, last int64
 }
 
 // span is a header field: its name, and where its value lies.
@@ -170,6 +180,16 @@ func (m *message) evaluate(r *Request, in *drivers.Input) error {
 			return unsent("the header "+h.Name, fmt.Errorf("its value holds a line break or another control character"))
 		}
 		m.fields = append(m.fields, span{h.Name, start, len(m.text)})
+	}
+
+	if r.Ranged {
+		start := len(m.text)
+		m.text = strconv.AppendInt(append(m.text, "bytes="...), m.first, 10)
+		m.text = append(m.text, '-')
+		if m.last >= 0 {
+			m.text = strconv.AppendInt(m.text, m.last, 10)
+		}
+		m.fields = append(m.fields, span{"Range", start, len(m.text)})
 	}
 
 	switch {

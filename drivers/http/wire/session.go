@@ -24,6 +24,16 @@ type Sink interface {
 	Take(p []byte) error
 }
 
+// Observer is a Sink that looks at the answer while it arrives.
+type Observer interface {
+	Sink
+	// Begin is called when the head of the final answer has come, before its body. It may limit how much of the body is
+	// read. An error ends the call.
+	Begin(*Response) error
+	// Arrive tells how many bytes of the body have come, packed or not.
+	Arrive(n int)
+}
+
 // Session is one user of a client. It is never used concurrently.
 type Session struct {
 	client *Client
@@ -146,6 +156,7 @@ type Response struct {
 	Limited bool
 
 	promised int64 // what the head says of the body's length; -1 if nothing
+	limit    int64 // how much of the body is read; 0: all of it
 	head1    *fasthttp.ResponseHeader
 	head2    http.Header
 }
@@ -153,6 +164,16 @@ type Response struct {
 func (r *Response) begin(status int, protocol string) {
 	*r = Response{Status: status, Protocol: protocol, promised: -1}
 }
+
+// StopAfter ends the body after n bytes, and the connection with it if there is more: for Observer.Begin. n is not 0.
+func (r *Response) StopAfter(n int64) { r.limit = n }
+
+// Header returns the value of a header field, "" if the answer does not have it.
+func (r *Response) Header(name string) string { return r.header(name) }
+
+// Range sets which bytes the following exchanges ask for, if their requests are ranged: from first to last, both
+// included. last < 0 asks for all from first on (RFC 9110, section 14.2).
+func (s *Session) Range(first, last int64) { s.msg.first, s.msg.last = first, last }
 
 // Response returns the answer to the last exchange.
 func (s *Session) Response() *Response { return &s.resp }
@@ -298,6 +319,7 @@ type incoming struct {
 	out     *drivers.Outcome
 	resp    *Response
 	session *Session
+	watch   Observer // nil: nobody looks
 
 	rest []byte // of the last piece, when it is read as a stream
 	err  error  // why there is no further piece; io.EOF at the end
@@ -328,14 +350,17 @@ func (b *incoming) next() ([]byte, error) {
 		b.err = err
 		return nil, err
 	}
-	if r.MaxBytes > 0 && b.resp.Bytes+int64(len(p)) >= r.MaxBytes {
-		p = p[:r.MaxBytes-b.resp.Bytes]
+	if limit := b.resp.limit; limit > 0 && b.resp.Bytes+int64(len(p)) >= limit {
+		p = p[:limit-b.resp.Bytes]
 		b.resp.Limited = true
 	}
 	b.resp.Bytes += int64(len(p))
 	b.out.BytesIn += int64(len(p))
 	if b.in.Received != nil {
 		b.in.Received.Add(int64(len(p)))
+	}
+	if b.watch != nil {
+		b.watch.Arrive(len(p))
 	}
 	return p, nil
 }
@@ -370,7 +395,14 @@ func (s *Session) drain(ctx context.Context, r *Request, b pieces, conn net.Conn
 	if _, follow := s.redirect(r); follow {
 		sink = nil // a redirect's own body is nobody's
 	}
-	s.incoming = incoming{ctx: ctx, request: r, pieces: b, conn: conn, in: in, out: out, resp: &s.resp, session: s}
+	s.resp.limit = r.MaxBytes
+	watch, _ := sink.(Observer)
+	if watch != nil {
+		if err := watch.Begin(&s.resp); err != nil {
+			return err
+		}
+	}
+	s.incoming = incoming{ctx: ctx, request: r, pieces: b, conn: conn, in: in, out: out, resp: &s.resp, session: s, watch: watch}
 	if r.Gzip && s.resp.compressed() {
 		return s.gzip.drain(&s.incoming, sink)
 	}
