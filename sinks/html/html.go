@@ -105,6 +105,7 @@ type page struct {
 type comparison struct {
 	Title, Scenario string
 	Heads           []comparisonHead
+	Charts          []chart
 	Rows            []comparisonRow
 }
 
@@ -129,6 +130,9 @@ type comparisonCell struct {
 
 func newComparison(d *digest.Digest, c digest.Comparison) comparison {
 	x := comparison{Title: c.Title, Scenario: digest.Clean(c.Scenario)}
+	if chart, ok := differences(d, c); ok {
+		x.Charts = append(x.Charts, chart)
+	}
 	for i, t := range d.Targets {
 		x.Heads = append(x.Heads, comparisonHead{t.Label(), "value"})
 		if i > 0 {

@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/planrun/planrun/engine/quantity"
@@ -141,11 +142,12 @@ var (
 // panels are those that say something.
 func (t *timeline) panels() []panel {
 	var list []panel
-	var ok, failed, dropped, bytes, inFlight bool
+	var failed, dropped, bytes, inFlight bool
+	ok := 0.0
 	for _, tr := range t.tracks {
 		for _, round := range tr.rounds {
 			for _, b := range round {
-				ok = ok || b.latency != nil
+				ok += b.ok
 				failed = failed || b.failed > 0
 				dropped = dropped || b.dropped > 0
 				bytes = bytes || b.bytes > 0 && isDownload(tr.cell)
@@ -156,7 +158,8 @@ func (t *timeline) panels() []panel {
 	if bytes {
 		list = append(list, bytesPanel)
 	}
-	if ok {
+	// A few long downloads are told by their bytes.
+	if ok >= fewest || ok > 0 && !bytes {
 		list = append(list, latencyPanel, ratePanel)
 	}
 	if failed {
@@ -206,7 +209,10 @@ func over(list []series) (chart, bool) {
 	}
 	p.text("axis-name", middle, (x.from+x.to)/2, bottom+29, "seconds")
 	p.height = p.legend(marginLeft, bottom+46, entries(list))
-	caption := "Latency is p50, and thin p99, of what ended in each second."
+	caption := "Bytes are counted in the second in which they came."
+	if slices.ContainsFunc(panels, func(q panel) bool { return q.name == latencyPanel.name }) {
+		caption = "Latency is p50, and thin p99, of what ended in each second."
+	}
 	if len(t.starts) > 1 {
 		caption += " Rounds stand one after the other, and targets above each other; when it was measured they took turns."
 	}
