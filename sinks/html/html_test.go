@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"html/template"
 	"io"
 	"regexp"
 	"strings"
@@ -159,4 +160,28 @@ func TestTrend(t *testing.T) {
 	}
 	offline(t, b.Bytes())
 	sinktest.Golden(t, "testdata/trend.html", sheet.ReplaceAll(b.Bytes(), []byte("<style></style>")))
+}
+
+// TestLoadAsExecuted looks for what ran: each phase's load, each target, the version, and what was asked on the command line.
+func TestLoadAsExecuted(t *testing.T) {
+	for _, c := range sinktest.Cases() {
+		if c.Name == "many" || c.Name == "hostile" {
+			continue
+		}
+		run := c.Open(t)
+		run.Settings = map[string]string{"vars.size": "8MiB"}
+		var b bytes.Buffer
+		if err := New(Options{}).Write(&b, run); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"planrun " + run.Tool, "set: vars.size", "8MiB"}
+		for _, x := range run.Cells {
+			want = append(want, template.HTMLEscapeString(x.Shape), x.Target)
+		}
+		for _, text := range want {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("%s: %q is missing", c.Name, text)
+			}
+		}
+	}
 }
