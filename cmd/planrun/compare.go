@@ -11,6 +11,7 @@ import (
 )
 
 type compareCommand struct {
+	pipelineFlags
 	Before         string   `arg:"" help:"The results of the earlier run."`
 	After          string   `arg:"" help:"The results of the later run."`
 	Assert         []string `placeholder:"EXPR" sep:"none" help:"Judge the later run, and exit as a run does: change(p95, previous) < 10%. May be given several times."`
@@ -62,7 +63,13 @@ func (c *compareCommand) run(p *program) (int, error) {
 		both.Verdicts = j.Rows
 	}
 	both.End = end
-	return worse(end.Exit, p.reports(both, "", outputs)), nil
+	if len(c.Assert) == 0 {
+		return p.reports(both, "", outputs), nil
+	}
+	leave := c.enter(p)
+	exit := worse(end.Exit, p.reports(both, "", outputs))
+	leave(exit)
+	return exit, nil
 }
 
 // labels are the names of two files without what they have in common: the folders and the ending.

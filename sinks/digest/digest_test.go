@@ -238,3 +238,17 @@ func TestNobodyIsFasterByItsSuccessesAlone(t *testing.T) {
 		t.Errorf("got %+v", x)
 	}
 }
+
+// TestComparedIsNotFailed has two runs that nobody judged.
+func TestComparedIsNotFailed(t *testing.T) {
+	run := sinktest.Cases()[0].Open(t)
+	run.Verdicts, run.End = nil, &result.End{}
+	if o := Of(run).Outcome; o.Word != Compared || !o.Good() {
+		t.Errorf("%+v", o)
+	}
+	// An assertion that failed is not forgiven for want of an outcome.
+	run.Verdicts = []result.Verdict{{Assertion: "p50 < 1s", Outcome: result.Failed}}
+	if o := Of(run).Outcome; o.Good() {
+		t.Errorf("%+v", o)
+	}
+}

@@ -87,12 +87,15 @@ func verdicts(run *result.Run) []Verdict {
 
 // Outcome is what the run comes to.
 type Outcome struct {
-	Word string // passed, failed, inconclusive, interrupted, incomplete
+	Word string // passed, failed, inconclusive, interrupted, incomplete, or Compared
 	Line string // the word and the reason: "failed: 2 of 14 assertions"
 }
 
-// Good says that the run passed.
-func (o Outcome) Good() bool { return o.Word == string(result.Passed) }
+// Compared is the word for two runs that were set against each other without an assertion.
+const Compared = "compared"
+
+// Good says that the run passed, or that there was nothing to pass.
+func (o Outcome) Good() bool { return o.Word == string(result.Passed) || o.Word == Compared }
 
 func outcome(run *result.Run, verdicts []Verdict) Outcome {
 	count := map[string]int{}
@@ -135,6 +138,8 @@ func outcome(run *result.Run, verdicts []Verdict) Outcome {
 			return Outcome{"interrupted", "interrupted, and failed so far: " + judged}
 		}
 		return Outcome{"interrupted", "interrupted: so far " + judged}
+	case run.End.Outcome == "" && all == 0:
+		return Outcome{Compared, "compared: " + judged}
 	case run.End.Outcome == result.Passed:
 		return Outcome{"passed", "passed: " + judged}
 	case run.End.Outcome == result.Inconclusive:

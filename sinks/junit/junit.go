@@ -318,7 +318,7 @@ func (a *suites) conclude(run *result.Run, d *digest.Digest) {
 	}
 	g := a.add(run, "", "")
 	g.Name = "run"
-	c := testcase{Class: "run", Name: "the run can be judged"}
+	c := testcase{Class: "run", Name: "outcome of the run"}
 	if run.End != nil {
 		c.Time = seconds(run.End.At.Seconds())
 	}

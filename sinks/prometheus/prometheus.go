@@ -108,7 +108,7 @@ func (f *final) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	d := digest.Of(run)
-	gauge(passedDesc, boolean(d.Outcome.Good()), plan, d.Outcome.Word)
+	gauge(passedDesc, boolean(d.Outcome.Word == string(result.Passed)), plan, d.Outcome.Word)
 	gauge(infoDesc, 1, plan, digest.Clean(run.Tool), digest.Clean(run.Hash))
 	if !run.Start.IsZero() {
 		gauge(startDesc, float64(run.Start.UnixMilli())/1e3, plan)
