@@ -10,7 +10,11 @@ import (
 
 // differenceCell is coloured only if an interval is behind it: otherwise it may be noise.
 func differenceCell(head string, x digest.Difference) comparisonCell {
-	return comparisonCell{Head: head, Text: x.Text, Class: "difference " + findingClass(x)}
+	c := comparisonCell{Head: head, Text: x.Text, Class: "difference " + findingClass(x)}
+	if x.Text == "" {
+		c.Class += " empty"
+	}
+	return c
 }
 
 func findingClass(x digest.Difference) string {
