@@ -44,7 +44,7 @@ func (u *user) once(p *plan.Part, k int64) bool {
 	switch {
 	case p.Call != plan.NoCall:
 		return u.call(p.Call)
-	case p.Parts == nil && p.Mix == nil:
+	case p.Parts == nil && p.Mix == nil: // a pause
 		u.rest(p.Pause)
 		return true
 	case p.Sample == plan.NoCall:
@@ -70,11 +70,38 @@ func (u *user) once(p *plan.Part, k int64) bool {
 }
 
 func (u *user) inner(p *plan.Part, k int64) bool {
+	if p.Transaction != nil {
+		return u.transaction(p, k)
+	}
 	if p.Mix == nil {
 		return u.parts(p.Parts, k)
 	}
 	branch, visits := p.Mix.At(k)
 	return u.part(p.Mix.Branches[branch], visits)
+}
+
+// transaction runs the steps of a transaction, and takes them back if one of them fails.
+func (u *user) transaction(p *plan.Part, k int64) bool {
+	before := u.whole.Failure
+	u.whole.Failure = drivers.OK
+	on := u.call(p.Transaction.Begin) && u.parts(p.Parts, k)
+	if u.whole.Failure == drivers.OK {
+		on = u.call(p.Transaction.Commit)
+	} else {
+		u.rollback(p.Transaction.Rollback)
+	}
+	if before != drivers.OK {
+		u.whole.Failure = before
+	}
+	return on
+}
+
+// rollback takes a transaction back. Whether that works or not, the failure that led here is what counts.
+func (u *user) rollback(i int) {
+	u.input.Deadline = u.rd.clock.Time(u.rd.clock.Now() + u.rd.phase.Timeout)
+	u.outcome.Reset()
+	_ = u.sessions[u.rd.slots[i]].Do(u.rd.ctx, u.rd.actions[i].Call, &u.input, &u.outcome)
+	u.at = int64(u.rd.now())
 }
 
 // call makes one step of a flow.

@@ -148,7 +148,7 @@ const examplesKept = 3
 func (rd *round) connect(users int) error {
 	pool := drivers.Pool{Users: users, Connections: rd.phase.Connections}
 	var keys []string
-	for _, step := range rd.scenario.Steps {
+	for _, step := range slices.Concat(rd.scenario.Steps, rd.scenario.Unseen) {
 		action := step.Actions[rd.target]
 		rd.actions = append(rd.actions, action)
 		ep := action.Call.Endpoint()

@@ -24,6 +24,11 @@ import (
 var examples = map[string][]string{
 	"hybrid.yaml":           {"--set", "vars.file_size=2MiB", "--set", "vars.rounds=3"},
 	"cold_connections.yaml": nil,
+	"shop.yaml":             nil,
+	"transfer.yaml":         nil,
+	"busy.yaml":             nil,
+	"sizes.yaml":            nil,
+	"environments.yaml":     {"--env", "prod"},
 	"server_to_server.yaml": {"--set", "vars.ramp=200ms", "--set", "vars.hold=1s", "--set", "vars.beyond=1s"},
 }
 
@@ -44,6 +49,7 @@ func TestExamplePlansRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := newPlanrun(t, append([]string{"--quiet", path}, flags...)...)
+			p.Env = append(p.Environ(), "API_KEY=a-key-of-nobody")
 			if code := p.run(t); code != 0 {
 				t.Fatalf("exit %d\n%s\n%s", code, p.stdout.String(), p.stderr.String())
 			}

@@ -21,8 +21,11 @@ type flow struct {
 	captured map[string]*node
 	stride   int64 // of the next mix at the top
 	repeated bool
-	quiet    bool // nothing is measured, so nothing needs a name
-	depth    int
+	// unseen are calls that are never recorded, one for each of ends.
+	unseen []*Step
+	ends   []*Transaction
+	quiet  bool // nothing is measured, so nothing needs a name
+	depth  int
 }
 
 type unnamedStep struct {
@@ -105,6 +108,11 @@ func (f *flow) item(n, at *node, fields []Field, what string) *Part {
 		if p.Pause == (Span{}) {
 			return nil
 		}
+	case "transaction":
+		f.transaction(p, s, name)
+		if p.Parts == nil {
+			return nil
+		}
 	case "steps", "mix":
 		if kind == "steps" {
 			p.Parts = f.steps(s.node("steps"), s.n.keyOf("steps"))
@@ -141,6 +149,8 @@ var foreign = map[string][]string{
 	"pause": {"expect", "capture", "timeout", "on_failure", "repeat", "name"},
 	"steps": {"expect", "capture", "timeout", "on_failure"},
 	"mix":   {"expect", "capture", "timeout", "on_failure"},
+
+	"transaction": {"expect", "capture", "timeout", "on_failure"},
 }
 
 // kindOf finds which one of its kinds an item is: pause, steps, mix, or step for a call. sound tells that nothing else is
@@ -154,7 +164,7 @@ func (f *flow) kindOf(s *section, at *node, what string, sound bool) string {
 		switch {
 		case slices.Contains(f.format.names, k) || k == "by_target":
 			this = "step"
-		case k != "pause" && k != "steps" && k != "mix":
+		case k != "pause" && k != "steps" && k != "mix" && k != "transaction":
 			continue
 		}
 		if kind != "" {
@@ -164,7 +174,7 @@ func (f *flow) kindOf(s *section, at *node, what string, sound bool) string {
 		kind, first = this, k
 	}
 	if kind == "" && sound && !s.n.torn {
-		f.on(at, "write one of "+strings.Join(append(slices.Clone(f.format.names), "pause", "steps", "mix"), ", "), "%s does nothing", what)
+		f.on(at, "write one of "+strings.Join(append(slices.Clone(f.format.names), "pause", "steps", "transaction", "mix"), ", "), "%s does nothing", what)
 	}
 	return kind
 }
@@ -286,6 +296,10 @@ func (f *flow) finish(parts []*Part) {
 	if len(sc.Steps)+len(sc.Groups) > maxSamples {
 		f.on(f.use.node, "", "scenario %s has more than %d steps", sc.Name, maxSamples)
 	}
+	for i := range f.unseen {
+		f.ends[i].Rollback = len(sc.Steps) + i
+	}
+	sc.Unseen = f.unseen
 	sc.Flow = parts
 	if len(parts) == 1 && len(f.unnamed) == 1 && parts[0].Call != NoCall && parts[0].Repeat == 1 && parts[0].When == nil {
 		sc.Flow = nil

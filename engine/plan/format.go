@@ -252,13 +252,15 @@ func (f *format) steps(calls []Field) {
 	*branch = entry("", drivers.Group, "branch", "A step or a group, and its weight.")
 	steps := entry("steps", SequenceKind, "group", "Steps in order, as a group: to repeat them, to name them, or to run them on a condition.")
 	steps.Item = inner
+	transaction := entry("transaction", SequenceKind, "transaction", "Steps of one database transaction, all with `sql` and the same database. `begin` and `commit` are steps of their own; when a step fails, the transaction is rolled back.")
+	transaction.Item = inner
 	mix := entry("mix", NamedKind, "mix", "One of several branches for each iteration, by their weights. Every cycle of iterations has exactly these shares, the same for every target.")
 	mix.Item = branch
 	rest := []Field{
 		entry("timeout", drivers.Duration, "time-out", "How long the call may take. Left out: that of the phase.", "5s"),
 		entry("on_failure", drivers.Choice, "on failure", "`end` ends the iteration when the step fails, `continue` goes on with the next one. The iteration has failed in both cases.").choices("end", "continue").otherwise("end"),
 		entry("pause", SpanKind, "pause", "A pause instead of a call: a duration, or drawn from between two. Latency leaves it out.", "1s", "1s..3s"),
-		steps, mix,
+		steps, transaction, mix,
 		entry("repeat", CountKind, "repeat", "How often the step or the group is run in an iteration.", "3").otherwise("1"),
 		entry("when", ExpressionKind, "condition", "Runs the step only if this is true: of captured values, data, variables, `iteration` and `user`.", "iteration % 10 == 0", "token != nil"),
 	}

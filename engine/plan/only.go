@@ -154,14 +154,17 @@ func (b *binder) cutTargets(p *Plan, kept map[string]bool) {
 		}
 	}
 	for _, s := range p.everyFlow() {
-		s.Steps = slices.Clone(s.Steps)
-		for i, st := range s.Steps {
-			c := *st
-			c.Actions = nil
-			for _, j := range index {
-				c.Actions = append(c.Actions, st.Actions[j])
+		for _, list := range []*[]*Step{&s.Steps, &s.Unseen} {
+			steps := slices.Clone(*list)
+			for i, st := range steps {
+				c := *st
+				c.Actions = nil
+				for _, j := range index {
+					c.Actions = append(c.Actions, st.Actions[j])
+				}
+				steps[i] = &c
 			}
-			s.Steps[i] = &c
+			*list = steps
 		}
 		s.Flow = cutConditions(s.Flow, index)
 	}

@@ -114,6 +114,7 @@ type binder struct {
 	read    []*dataSet // of what the current scenario uses
 	matrix  map[string]any
 	along   []*alongside
+	written map[*Step]map[string]*writtenStep // by target: what steps were made of
 	// settingsMade are values that were changed from outside.
 	settingsMade map[string]string
 	whiles       []*writtenWhile

@@ -47,7 +47,8 @@ type Target struct {
 type Scenario struct {
 	Name, Title string
 	Place       diag.Place
-	Steps       []*Step // every call that the scenario can make
+	Steps       []*Step // every call that is measured
+	Unseen      []*Step // calls that are not: those that take a transaction back, numbered after Steps
 	// Flow is in which order they are made; nil where one call is all there is.
 	Flow []*Part
 	// Groups are the names of groups and of branches of a mix, whose samples are numbered after those of Steps.
@@ -100,11 +101,16 @@ type Part struct {
 	Parts  []*Part // a group
 	Mix    *Mix
 	Repeat int // how often, at least 1
+	// Transaction is of a group whose steps are one; nil for others.
+	Transaction *Transaction
 	// When has the condition of each target, in the order of Plan.Targets; nil if the part is always run.
 	When []*expression.Value
 	// Sample is the index of a group's own samples, behind those of the steps; NoCall where it has none.
 	Sample int
 }
+
+// Transaction is the calls around the steps of a transaction, by their indexes in Scenario.Steps.
+type Transaction struct{ Begin, Commit, Rollback int }
 
 // NoCall is the Call of a Part that makes none by itself.
 const NoCall = -1

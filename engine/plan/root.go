@@ -43,6 +43,12 @@ func given(text string) any {
 // set notes what was changed from outside.
 func (b *binder) set(p *Plan) {
 	maps.Copy(p.Settings, b.settingsMade)
+	p.Vars = map[string]string{}
+	for name, v := range b.vars {
+		if _, bad := v.(broken); !bad {
+			p.Vars[name] = string(drivers.AppendText(nil, v))
+		}
+	}
 	if len(b.opt.Only) > 0 {
 		p.Settings["only"] = strings.Join(b.opt.Only, ", ")
 	}

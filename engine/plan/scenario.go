@@ -245,6 +245,10 @@ func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse
 		}
 	}
 	b.remember(step)
+	if b.written == nil {
+		b.written = map[*Step]map[string]*writtenStep{}
+	}
+	b.written[step] = steps
 	return step
 }
 
