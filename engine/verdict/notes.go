@@ -13,7 +13,7 @@ import (
 func (b *bench) notes() []string {
 	for _, name := range slices.Sorted(maps.Keys(b.fewest)) {
 		f := b.fewest[name]
-		b.note("%s is asserted of as few as %s; an upper bound for it needs %d", name, plural(int(f.n), "sample"), f.need)
+		b.note("too few samples for an upper bound of %s, which is asserted: as few as %d, and it needs %d", name, f.n, f.need)
 	}
 	for _, c := range b.run.Cells {
 		if reason := busy(c); reason != "" {

@@ -225,7 +225,7 @@ func TestNotes(t *testing.T) {
 	}
 	notes := strings.Join(r.judge("p95 < 30ms").Notes, "\n")
 	for _, want := range []string{
-		"p95 is asserted of as few as 50 samples; an upper bound for it needs 59",
+		"too few samples for an upper bound of p95, which is asserted: as few as 50, and it needs 59",
 		"used 100% of its 2 processors", "the wall clock was set forward by 1m", "garbage collection stopped the generator for up to 30ms",
 		"connections were opened again in mid-run, 40 in round 1 for at most 5", "latency was still falling during the hold, from a median of 36",
 	} {
