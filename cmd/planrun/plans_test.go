@@ -29,6 +29,7 @@ var examples = map[string][]string{
 	"busy.yaml":             nil,
 	"sizes.yaml":            nil,
 	"environments.yaml":     {"--env", "prod"},
+	"capacity.yaml":         {"--only", "http", "--set", "vars.hold=1500ms"},
 	"server_to_server.yaml": {"--set", "vars.ramp=200ms", "--set", "vars.hold=1s", "--set", "vars.beyond=1s"},
 }
 
@@ -58,6 +59,8 @@ func TestExamplePlansRun(t *testing.T) {
 				relayedIsSlower(t, p.results())
 			case "cold_connections.yaml":
 				connectionsAreCounted(t, p.results())
+			case "capacity.yaml":
+				capacityIsFound(t, p.results())
 			case "server_to_server.yaml":
 				nodeWorks(t, p.results())
 			}
@@ -111,6 +114,19 @@ func connectionsAreCounted(t *testing.T, path string) {
 	for scenario, want := range map[string]float64{"http1": 150, "http2": 3} {
 		if got := value(t, run, scenario, "parallel", "hybrid", opened); got != want {
 			t.Errorf("%s opened %v connections in three rounds, want %v", scenario, got, want)
+		}
+	}
+}
+
+// capacityIsFound checks what the search for capacity came to: the node's slots carry 100/s.
+func capacityIsFound(t *testing.T, path string) {
+	run, err := result.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range run.Cells {
+		if held, ok := c.RateHeld(result.Pooled); !ok || held < 60 || held > 150 {
+			t.Errorf("%s holds %.1f/s (found: %v), where the node carries 100/s", c.Target, held, ok)
 		}
 	}
 }
