@@ -43,7 +43,7 @@ scenarios:
 		if s.Failed != count || s.OK != 0 {
 			t.Errorf("%d failed and %d did not, of %d", s.Failed, s.OK, count)
 		}
-		return p.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+		return int64(p.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 	}
 	few, many := peak(1000), peak(50_000)
 	t.Logf("%d kB for 1000 calls, %d kB for 50000", few, many)

@@ -107,8 +107,8 @@ func (b *binder) labSpec(n, key *node) *lab.Spec {
 		}
 		if kind.Key == lab.Postgres {
 			svc.Rows, svc.Payload = int(k.whole("rows", 1000)), k.whole("payload", 8<<10)
-			if svc.Rows > 10_000_000 || svc.Payload > 1<<30 || int64(svc.Rows)*svc.Payload > 4<<30 {
-				b.on(at, "the lab keeps the table in memory", "the table has more than 4 GiB")
+			if svc.Rows > 10_000_000 || svc.Payload > 1<<30 || int64(svc.Rows)*svc.Payload > 1<<30 {
+				b.on(at, "the lab keeps the table in memory", "the table has more than 1 GiB")
 			}
 		}
 		if v, ok := k.values["slots"]; ok && d.Max == 0 && (k.has("delay") || k.node("delay") == nil) {
