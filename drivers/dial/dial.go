@@ -73,9 +73,20 @@ func (d *Dialer) Dial(ctx context.Context, t *drivers.Timing) (net.Conn, error) 
 		}
 		return conn, nil
 	}
+	var conn net.Conn
+	err := d.Each(ctx, t, func(ctx context.Context, addr netip.AddrPort) (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr.String())
+		return err
+	})
+	return conn, err
+}
+
+// Each resolves the name and calls connect for one address after the other until it succeeds or ctx is done. It adds
+// what both took to t.DNS and t.Connect. The error is an *drivers.Error.
+func (d *Dialer) Each(ctx context.Context, t *drivers.Timing, connect func(context.Context, netip.AddrPort) error) error {
 	port, err := d.port(ctx)
 	if err != nil {
-		return nil, drivers.Fail(drivers.DNS, err)
+		return drivers.Fail(drivers.DNS, err)
 	}
 	start := time.Now()
 	addrs, looked, err := d.addresses(ctx)
@@ -87,16 +98,16 @@ func (d *Dialer) Dial(ctx context.Context, t *drivers.Timing) (net.Conn, error) 
 		if kind != drivers.Timeout && kind != drivers.Aborted && kind != drivers.Local {
 			kind = drivers.DNS
 		}
-		return nil, drivers.Fail(kind, fmt.Errorf("resolving %s: %w", d.Host, plain(err)))
+		return drivers.Fail(kind, fmt.Errorf("resolving %s: %w", d.Host, plain(err)))
 	}
 
 	start = time.Now()
-	conn, err := d.connect(ctx, addrs, port)
+	err = d.inTurn(ctx, addrs, port, connect)
 	Add(&t.Connect, time.Since(start))
 	if err != nil {
-		return nil, Fail(ctx, "connecting", err)
+		return Fail(ctx, "connecting", err)
 	}
-	return conn, nil
+	return nil
 }
 
 func (d *Dialer) port(ctx context.Context) (uint16, error) {
@@ -107,9 +118,9 @@ func (d *Dialer) port(ctx context.Context) (uint16, error) {
 	return uint16(n), err
 }
 
-// connect tries the addresses in turn. Each gets its share of the time that is left, though not less than two
+// inTurn tries the addresses in turn. Each gets its share of the time that is left, though not less than two
 // seconds of it, so that one that does not answer leaves time for the others.
-func (d *Dialer) connect(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
+func (d *Dialer) inTurn(ctx context.Context, addrs []netip.Addr, port uint16, connect func(context.Context, netip.AddrPort) error) error {
 	var first error
 	for i, addr := range addrs {
 		try, cancel := ctx, func() {}
@@ -117,10 +128,10 @@ func (d *Dialer) connect(ctx context.Context, addrs []netip.Addr, port uint16) (
 			left := time.Until(deadline)
 			try, cancel = context.WithTimeout(ctx, max(left/time.Duration(len(addrs)-i), min(left, 2*time.Second)))
 		}
-		conn, err := new(net.Dialer).DialContext(try, "tcp", netip.AddrPortFrom(addr, port).String())
+		err := connect(try, netip.AddrPortFrom(addr, port))
 		cancel()
 		if err == nil {
-			return conn, nil
+			return nil
 		}
 		if first == nil {
 			first = err
@@ -132,7 +143,7 @@ func (d *Dialer) connect(ctx context.Context, addrs []netip.Addr, port uint16) (
 			d.blame(addr)
 		}
 	}
-	return nil, first
+	return first
 }
 
 // addresses returns where to connect, best first, and whether it had to look them up or wait for a lookup.

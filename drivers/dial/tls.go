@@ -145,11 +145,11 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host stri
 		err = fmt.Errorf("%w (the server asks for a client certificate: name one in tls.cert and tls.key)", alert.Err)
 		return nil, asked, drivers.Fail(drivers.TLS, fmt.Errorf("TLS handshake: %w", err))
 	}
-	return nil, asked, Fail(ctx, "TLS handshake", explain(err))
+	return nil, asked, Fail(ctx, "TLS handshake", Explain(err))
 }
 
-// explain adds to errors of the handshake what usually causes them.
-func explain(err error) error {
+// Explain adds to an error of the handshake what usually causes it.
+func Explain(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w (name its authority in tls.ca)", err)
 	}

@@ -22,7 +22,7 @@ var answerNames = []drivers.Name{
 	{Name: "body", Kind: drivers.TextName, Doc: "The body as text, unpacked if compression was asked for. At most 64 MiB."},
 	{Name: "json", Kind: drivers.AnyName, Doc: "The body, decoded as JSON."},
 	{Name: "bytes", Kind: drivers.SizeName, Doc: "Length of the body as it came, packed or not."},
-	{Name: "proto", Kind: drivers.TextName, Doc: `The protocol that was spoken: "HTTP/1.1" or "HTTP/2".`},
+	{Name: "proto", Kind: drivers.TextName, Doc: `The protocol that was spoken: "HTTP/1.1", "HTTP/2" or "HTTP/3".`},
 }
 
 // answer is what an expectation looks at. It also takes in the body, as far as that is kept.

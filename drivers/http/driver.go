@@ -1,4 +1,4 @@
-// Package http is the driver for HTTP/1.1 and HTTP/2. Every call is one attempt: nothing is retried, and redirects
+// Package http is the driver for HTTP/1.1, HTTP/2 and HTTP/3. Every call is one attempt: nothing is retried, and redirects
 // are followed only where a plan asks for it.
 package http
 

@@ -1,9 +1,10 @@
-// Package wire sends one HTTP request and reads one answer, over HTTP/1.1 or HTTP/2, for the drivers that speak HTTP.
+// Package wire sends one HTTP request and reads one answer, over HTTP/1.1, HTTP/2 or HTTP/3, for the drivers that speak HTTP.
 //
 // What it holds to:
 //
 //   - A request is written once. No library underneath retries: HTTP/1.1 is written by this package and read by
-//     fasthttp's parser; HTTP/2 is net/http's, one client connection at a time, whose own pool is not used.
+//     fasthttp's parser; HTTP/2 is net/http's and HTTP/3 quic-go's, one client connection at a time, whose own pools
+//     are not used.
 //   - A connection that the server closed while it was idle is replaced before anything is written to it. If the close
 //     crosses with the request, the call fails as a reset.
 //   - The deadline covers waiting, dialling, writing and reading.
@@ -47,6 +48,8 @@ type Client struct {
 	streams *streams // HTTP/2
 	shared  *shared  // HTTP/1.1 connections that users share; nil if each has its own
 
+	datagrams *datagrams // HTTP/3
+
 	mu        sync.Mutex
 	elsewhere map[string]*Client // where redirects led
 }
@@ -64,6 +67,7 @@ func (c *Connector) Connect(ep drivers.Endpoint, pool drivers.Pool) (*Client, er
 		client.dialer = &dial.Dialer{Host: place.Proxy.Hostname(), Port: portOf(place.Proxy)}
 	}
 	client.streams = newStreams(client, max(pool.Connections, 1))
+	client.datagrams = newDatagrams(client, max(pool.Connections, 1))
 	if pool.Connections > 0 {
 		client.shared = newShared(pool.Connections)
 	}
@@ -89,6 +93,9 @@ func (c *Client) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var t drivers.Timing
+	if c.speaks() == HTTP3 {
+		return c.datagrams.probe(ctx, &t)
+	}
 	conn, version, err := c.open(ctx, c.speaks(), dial.HandshakeJudged, &t)
 	if err != nil {
 		return err
@@ -110,6 +117,7 @@ func (c *Client) Close() error {
 		o.Close()
 	}
 	c.streams.close()
+	c.datagrams.close()
 	if c.shared != nil {
 		c.shared.close()
 	}

@@ -14,8 +14,8 @@ import (
 // Fields are the keys that every driver on HTTP has, apart from its URL.
 func Fields() []drivers.Field {
 	return []drivers.Field{
-		{Key: "version", Kind: drivers.Choice, Title: "HTTP version", Choices: []string{"auto", "1.1", "2"}, Default: "auto",
-			Doc: "`auto` is HTTP/2 where TLS negotiates it and HTTP/1.1 otherwise. `2` without TLS is HTTP/2 with prior knowledge; a server that negotiates anything else fails the call."},
+		{Key: "version", Kind: drivers.Choice, Title: "HTTP version", Choices: []string{"auto", "1.1", "2", "3"}, Default: "auto",
+			Doc: "`auto` is HTTP/2 where TLS negotiates it and HTTP/1.1 otherwise. `2` without TLS is HTTP/2 with prior knowledge; a server that negotiates anything else fails the call. `3` is HTTP/3, which only programs built with the tag `http3` speak."},
 		{Key: "headers", Kind: drivers.Texts, Title: "Headers", Examples: []string{"{Accept: application/json}"},
 			Doc: "Header fields to be sent, `Host` included. `Content-Length`, `Transfer-Encoding` and `Connection` are the driver's own."},
 		{Key: "query", Kind: drivers.Texts, Title: "Query", Examples: []string{"{page: '${iteration}'}"},
@@ -63,7 +63,7 @@ func Parse(op *drivers.Op, at, method string) (*Request, drivers.FieldErrors) {
 		r.target = target
 		p.Secure, p.Host, p.Port, user = u.Scheme == "https", u.Hostname(), portOf(u), u.User
 	}
-	p.Version = map[string]Version{"1.1": HTTP1, "2": HTTP2}[op.Choice("version", "auto")]
+	p.Version = map[string]Version{"1.1": HTTP1, "2": HTTP2, "3": HTTP3}[op.Choice("version", "auto")]
 
 	// The query's parameters follow those that the URL has.
 	separator := "?"
@@ -122,8 +122,21 @@ func Parse(op *drivers.Op, at, method string) (*Request, drivers.FieldErrors) {
 	if p.Unix != "" && p.Proxy != nil {
 		errs = append(errs, op.Errorf("unix", "a Unix socket can't be reached through a proxy").WithHint("leave out proxy or unix"))
 	}
-	if p.Version == HTTP2 && !r.KeepAlive {
-		errs = append(errs, op.Errorf("keep_alive", "HTTP/2 shares a connection between users, so it can't be closed after each call").WithHint("use version: 1.1"))
+	if (p.Version == HTTP2 || p.Version == HTTP3) && !r.KeepAlive {
+		errs = append(errs, op.Errorf("keep_alive", "HTTP/%s shares a connection between users, so it can't be closed after each call", op.Choice("version", "")).WithHint("use version: 1.1"))
+	}
+	if p.Version == HTTP3 {
+		switch {
+		case !builtHTTP3:
+			errs = append(errs, op.Errorf("version", "this program was built without HTTP/3").WithHint("build it with go build -tags http3"))
+		case !p.Secure && r.target.parts != nil:
+			errs = append(errs, op.Errorf(at, "HTTP/3 is always encrypted").WithHint("begin the URL with https://"))
+		}
+		for _, key := range []string{"proxy", "unix"} {
+			if op.Has(key) {
+				errs = append(errs, op.Errorf(key, "HTTP/3 comes in datagrams, which can't go that way").WithHint("leave out %s, or use version: 2", key))
+			}
+		}
 	}
 	return r, errs
 }

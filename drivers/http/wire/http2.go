@@ -123,7 +123,7 @@ func (p *payloadReader) WriteTo(w io.Writer) (int64, error) {
 
 func (*payloadReader) Close() error { return nil }
 
-// flow is the body of an HTTP/2 answer.
+// flow is the body of an answer over HTTP/2 or HTTP/3.
 type flow struct {
 	session *Session
 	body    io.Reader
@@ -143,7 +143,7 @@ var errStalled = errors.New("the answer stalled")
 
 func (f *flow) next() ([]byte, error) {
 	if f.err != nil {
-		return nil, f.err
+		return nil, f.explain(f.err) // now that what came with it has been counted
 	}
 	if f.stall > 0 {
 		if f.timer == nil {
@@ -157,18 +157,21 @@ func (f *flow) next() ([]byte, error) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	switch {
-	case err == nil, err == io.EOF:
-	case f.session.limit.Err() == errStalled:
-		err = drivers.Fail(drivers.Timeout, fmt.Errorf("reading the answer: %s, then nothing for %v", f.session.far(), f.stall))
-	default:
-		err = f.session.failedStream("reading the answer: "+f.session.far(), err)
-	}
 	if n > 0 {
 		f.err = err
 		return f.buf[:n], nil
 	}
-	return nil, err
+	return nil, f.explain(err)
+}
+
+func (f *flow) explain(err error) error {
+	switch {
+	case err == nil, err == io.EOF:
+		return err
+	case f.session.limit.Err() == errStalled:
+		return drivers.Fail(drivers.Timeout, fmt.Errorf("reading the answer: %s, then nothing for %v", f.session.far(), f.stall))
+	}
+	return f.session.failedStream("reading the answer: "+f.session.far(), err)
 }
 
 // streamError has the fields of the error of one stream in net/http, which errors.As fills in.
@@ -182,13 +185,16 @@ func (e streamError) Error() string { return fmt.Sprintf("stream error %d", e.Co
 
 const refusedStream = 7 // RFC 9113, section 7
 
-// failedStream makes the error of a call over HTTP/2.
+// failedStream makes the error of a call over HTTP/2 or HTTP/3.
 func (s *Session) failedStream(doing string, err error) error {
 	if e, ok := errors.AsType[*drivers.Error](err); ok {
 		return e
 	}
 	if s.limit.Err() != nil {
 		return dial.Fail(s.limit, doing, err)
+	}
+	if failure, ok := quicFailure(doing, err); ok {
+		return failure
 	}
 	text := err.Error()
 	var se streamError

@@ -20,6 +20,8 @@ const (
 	HTTP1
 	// HTTP2 is HTTP/2, over plain TCP with prior knowledge (RFC 9113, section 3.3).
 	HTTP2
+	// HTTP3 is HTTP/3 (RFC 9114), in builds that have it.
+	HTTP3
 )
 
 // Place is where calls connect to and how: what tells one endpoint from another. It is immutable.
@@ -61,6 +63,8 @@ func (p *Place) Endpoint() drivers.Endpoint {
 		name += " (HTTP/1.1)"
 	case p.Version == HTTP2:
 		name += " (HTTP/2)"
+	case p.Version == HTTP3:
+		name += " (HTTP/3)"
 	}
 	if p.Unix != "" {
 		name += " at " + p.Unix
@@ -86,6 +90,9 @@ func (p *Place) at(u *url.URL) *Place {
 	}
 	if other.Version == HTTP2 && other.Secure != p.Secure {
 		other.Version = Auto // prior knowledge was of the other scheme
+	}
+	if other.Version == HTTP3 && !other.Secure {
+		other.Version = Auto // there is no HTTP/3 without TLS
 	}
 	return &other
 }

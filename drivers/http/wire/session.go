@@ -148,7 +148,7 @@ func (s *Session) leave() { s.attend(nil, nil) }
 // Response is the answer to the last exchange. It is valid until the next one.
 type Response struct {
 	Status int
-	// Protocol is "HTTP/1.1" or "HTTP/2".
+	// Protocol is "HTTP/1.1", "HTTP/2" or "HTTP/3".
 	Protocol string
 	// Bytes is the length of the body as it came, packed or not.
 	Bytes int64
@@ -285,8 +285,11 @@ func (s *Session) redirect(r *Request) (location string, ok bool) {
 // attempt makes one hop over the version that the client speaks.
 func (s *Session) attempt(ctx context.Context, c *Client, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) error {
 	for {
-		if c.speaks() == HTTP1 {
+		switch c.speaks() {
+		case HTTP1:
 			return s.http1(ctx, c, r, in, out, sink, nil)
+		case HTTP3:
+			return s.http3(ctx, c, r, in, out, sink)
 		}
 		stream, other, err := s.stream(ctx, c, in, out)
 		switch {
