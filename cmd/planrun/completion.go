@@ -11,7 +11,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-var commandNames = []string{"run", "validate", "explain", "report", "compare", "save", "check", "lab", "schema", "version", "completion"}
+var commandNames = []string{"run", "validate", "explain", "init", "import", "report", "compare", "save", "check", "lab", "schema", "version", "completion"}
 
 var flagNames = []string{"--help", "--quiet", "--set", "--only", "--output", "--results", "--seed", "--against", "--no-lab"}
 

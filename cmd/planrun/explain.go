@@ -18,7 +18,9 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) run(p *program) (int, error) {
-	plans, good := p.load(c.Plans, c.options())
+	opt := c.options()
+	opt.Offline = true
+	plans, good := p.load(c.Plans, opt)
 	for i, pl := range plans {
 		if i > 0 {
 			fmt.Fprintln(p.stdout)

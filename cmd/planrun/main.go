@@ -69,6 +69,8 @@ type commandLine struct {
 	Run        runCommand        `cmd:"" default:"withargs" help:"Run plans and judge them (the default)."`
 	Validate   validateCommand   `cmd:"" help:"Check plans and print every finding, without sending anything."`
 	Explain    explainCommand    `cmd:"" help:"Say what a plan would run: cells, counts, times, defaults in force."`
+	Init       initCommand       `cmd:"" help:"Write a small plan that runs as it is."`
+	Import     importCommand     `cmd:"" help:"Make a plan of something else."`
 	Report     reportCommand     `cmd:"" help:"Render a results file again."`
 	Compare    compareCommand    `cmd:"" help:"Say by how much two runs of a plan differ, and how sure that is."`
 	Save       saveCommand       `cmd:"" help:"Keep a small file of a run's results, for later runs to be held against."`
@@ -114,6 +116,10 @@ func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
 		return cli.Validate.run(p)
 	case "explain":
 		return cli.Explain.run(p)
+	case "init":
+		return cli.Init.run(p)
+	case "import curl":
+		return cli.Import.Curl.run(p)
 	case "report":
 		return cli.Report.run(p)
 	case "compare":

@@ -47,11 +47,7 @@ func (p *program) load(files []string, opt plan.Options) ([]*plan.Plan, bool) {
 	good := true
 	for _, file := range files {
 		pl, findings := plan.Load(file, opt)
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && len(findings) > 0 {
-			if near := diag.Suggest(file, commandNames); near != "" {
-				findings[0].Hint = "did you mean the command " + near + "?"
-			}
-		}
+		p.missing(file, findings)
 		p.findings(findings)
 		if findings.HasErrors() {
 			good = false
@@ -60,6 +56,15 @@ func (p *program) load(files []string, opt plan.Options) ([]*plan.Plan, bool) {
 		plans = append(plans, pl)
 	}
 	return plans, good
+}
+
+// missing says that a plan that does not exist may have been meant as a command.
+func (p *program) missing(file string, findings diag.Findings) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && len(findings) > 0 {
+		if near := diag.Suggest(file, commandNames); near != "" {
+			findings[0].Hint = "did you mean the command " + near + "?"
+		}
+	}
 }
 
 // findings prints what there is to say about a plan.
