@@ -45,9 +45,16 @@ var local = map[codes.Code][]string{
 	codes.Unimplemented: {"grpc: Decompressor is not installed"},
 }
 
+// propagation is how long before its own end a deadline may come back from the server, which was told it and keeps its own
+// time: the two race, and it is the same time-out whoever says so first.
+const propagation = 10 * time.Millisecond
+
 // failure returns why a call that ended with st was not answered, nil if it was.
 func (m *marks) failure(st *status.Status) error {
 	code, text := st.Code(), st.Message()
+	if code == codes.DeadlineExceeded && time.Until(m.deadline) < propagation {
+		return drivers.Fail(drivers.Timeout, errors.New("waiting for the answer: timed out"))
+	}
 	if m.trailers {
 		return nil
 	}
