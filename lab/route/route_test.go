@@ -139,7 +139,8 @@ func TestRoundTripTakesAnRTT(t *testing.T) {
 	if median < rtt {
 		t.Errorf("a round trip takes %v, want %v", median, rtt)
 	}
-	if first < 2*rtt {
+	// The connection was dialled a moment before the clock of the first trip began.
+	if first < 2*rtt-rtt/10 {
 		t.Errorf("the first takes %v, want %v", first, 2*rtt)
 	}
 }
