@@ -29,6 +29,10 @@ func example(n int) []Frame {
 			s.Lag = random.Int64N(30e3)
 			s.Start = s.Due + s.Lag
 			s.End = s.Start + s.Wait + s.TTFB + s.Transfer + random.Int64N(5000)
+			if i%5 == 4 {
+				s.Paused = 2000
+				s.End += s.Paused
+			}
 			switch {
 			case i == 0:
 				s.Flags, s.DNS, s.Connect, s.TLS = record.Opened, 0, 2e6, 3e6
