@@ -72,7 +72,7 @@ func cells(w *csv.Writer, run *result.Run) error {
 	for _, f := range digest.Figures {
 		head = append(head, f.Name)
 	}
-	if err := w.Write(append(head, "verdict")); err != nil {
+	if err := w.Write(append(head, "rate_held_rps", "verdict")); err != nil {
 		return err
 	}
 	for r := range digest.Records(run) {
@@ -87,7 +87,11 @@ func cells(w *csv.Writer, run *result.Run) error {
 			}
 			row = append(row, field)
 		}
-		if err := w.Write(append(row, r.Verdict)); err != nil {
+		held := ""
+		if v, ok := c.RateHeld(result.Pooled); ok && r.Stage == "" && r.Step == "" {
+			held = number(v)
+		}
+		if err := w.Write(append(row, held, r.Verdict)); err != nil {
 			return err
 		}
 	}

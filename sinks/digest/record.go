@@ -42,7 +42,7 @@ var Figures = []Figure{
 	{Name: "throughput_Bps", Metric: metric.Metric{Name: "throughput"}},
 }
 
-// Record is one row of those formats: a cell, or where there are several, one stage or step of it. Its names are as
+// Record is one row of those formats: a cell, or where there are several, one stage, one step, or one step in one stage of it. Its names are as
 // measured, not Clean.
 type Record struct {
 	Cell        *result.CellResult
@@ -69,9 +69,18 @@ func Records(run *result.Run) iter.Seq[Record] {
 					}
 				}
 			}
-			if len(c.Steps) > 1 {
-				for i, x := range c.Steps {
-					if !row("", x.Name, true, c.Stats(result.Pooled, result.Judged, i)) {
+			if len(c.Steps) < 2 {
+				continue
+			}
+			for i, x := range c.Steps {
+				if !row("", x.Name, true, c.Stats(result.Pooled, result.Judged, i)) {
+					return
+				}
+				if len(c.Stages) < 2 {
+					continue
+				}
+				for k, g := range c.Stages {
+					if !row(StageName(g), x.Name, g.Judged, c.Stats(result.Pooled, k, i)) {
 						return
 					}
 				}
