@@ -26,6 +26,7 @@ install_what_is_missing() {
 	has_postgres || want+=(postgresql)
 	has_mariadb || want+=(mariadb-server)
 	has_browser || want+=(chromium)
+	command -v xmllint >/dev/null || want+=(libxml2-utils) # checks JUnit files against a schema
 	[ ${#want[@]} -gt 0 ] || return 0
 	step "install ${want[*]}"
 	local sudo=

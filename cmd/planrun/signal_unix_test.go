@@ -122,12 +122,3 @@ func childOf(t *testing.T, parent int) int {
 	t.Fatal("the lab does not run")
 	return 0
 }
-
-func atoi(t *testing.T, s string) int {
-	t.Helper()
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}

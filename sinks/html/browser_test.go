@@ -38,7 +38,7 @@ func browse(t *testing.T, page []byte) (said []string, document string) {
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	defer proxy.Close()
-	path, err := exec.LookPath("chromium")
+	path, err := browser()
 	if err != nil {
 		t.Fatal("chromium is missing; ./test.sh installs it")
 	}
@@ -104,4 +104,14 @@ func TestBrowserIsContent(t *testing.T) {
 			t.Errorf("%s: nothing is said, so the test above means nothing", name)
 		}
 	}
+}
+
+// browser finds Chromium, or a browser of its family.
+func browser() (path string, err error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
 }
