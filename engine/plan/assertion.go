@@ -15,6 +15,9 @@ type longForm struct {
 	nodes         map[string]*node // of the keys that are there
 }
 
+// shortestWindow keeps the number of windows within reason.
+const shortestWindow = 100 * time.Millisecond
+
 // isLong tells a mapping that is an assertion in its long form from one that YAML has made of text with a colon.
 func (n *node) isLong(fields []Field) bool {
 	if n.shape != mapping {
@@ -41,8 +44,12 @@ func (b *binder) longForm(it *node) (*node, longForm) {
 			f.nodes[key] = v.node
 		}
 	}
-	if n := f.nodes["window"]; n != nil && f.window == 0 {
+	switch n := f.nodes["window"]; {
+	case n == nil:
+	case f.window == 0:
 		b.on(n, "write 10s", "a window of 0 holds nothing")
+	case f.window < shortestWindow:
+		b.on(n, "write 10s", "a window of less than %s holds too little to judge", shortestWindow)
 	}
 	if n := f.nodes["after"]; n != nil && !f.abort {
 		b.on(n, "write abort: true beside it", "after is the grace time of abort")

@@ -133,6 +133,9 @@ func worse(a expression.Judgement, doubtA string, b expression.Judgement, doubtB
 	return a.Excess > b.Excess
 }
 
+// mostWindows of a stage are judged, so that a results file that asks for windows of a nanosecond does no harm.
+const mostWindows = 1_000_000
+
 // windowsOf lists the whole windows of the stages that an address reads, in every round.
 func (b *bench) windowsOf(a *expression.Address, bound binding, length time.Duration) []window {
 	c := b.cell(a, bound)
@@ -157,7 +160,7 @@ func (b *bench) windowsOf(a *expression.Address, bound binding, length time.Dura
 			if c.IsCapacity() && c.Trials[g].Round != r {
 				continue
 			}
-			for n := range int(end / length) {
+			for n := range min(int(end/length), mostWindows) {
 				list = append(list, window{r, g, n, stage.Start + time.Duration(n)*length})
 			}
 		}
