@@ -104,8 +104,8 @@ func TestParseTwice(t *testing.T) {
 	if second == nil {
 		t.Fatal(found)
 	}
-	replaced := strings.NewReplacer("http://127.0.0.1:4000", "http://127.0.0.1:1", "http://127.0.0.1:4002", "http://127.0.0.1:1",
-		"postgres://127.0.0.1:4001/", "postgres://lab:lab@127.0.0.1:1/lab?sslmode=disable", "postgres://127.0.0.1:4003/", "postgres://lab:lab@127.0.0.1:1/lab?sslmode=disable")
+	replaced := strings.NewReplacer("http://127.0.0.1:4000", "http://127.0.0.1:1", "http://127.0.0.1:4002", "http://127.0.0.3:1",
+		"postgres://127.0.0.1:4001/", "postgres://lab:lab@127.0.0.2:1/lab?sslmode=disable", "postgres://127.0.0.1:4003/", "postgres://lab:lab@127.0.0.4:1/lab?sslmode=disable")
 	if a, b := dump(first), replaced.Replace(dump(second)); a != b {
 		t.Errorf("first:\n%s\nsecond:\n%s", a, b)
 	}

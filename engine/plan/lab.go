@@ -17,6 +17,8 @@ type labNames struct {
 	services []string
 	kinds    map[string]string // of services
 	secure   map[string]bool   // services with TLS
+	// placeholders has what stands for addresses while the lab is not running, and what they are called.
+	placeholders map[string]string
 }
 
 func (b *binder) labNames(n *node) *labNames {
@@ -72,16 +74,22 @@ func (b *binder) labRoot(path []string) (any, int, error) {
 	if a := b.opt.Lab[route][service]; a != "" {
 		return a, 2, nil
 	}
-	// Nothing listens on port 1; the address only has to have the right form.
+	// Nothing listens on port 1; the address only has to have the right form, and to tell where it came from.
+	n := slices.Index(b.lab.routes, route)*len(b.lab.services) + slices.Index(b.lab.services, service)
+	host := fmt.Sprintf("127.%d.%d.%d:1", n>>16&255, n>>8&255, n&255+1)
+	if b.lab.placeholders == nil {
+		b.lab.placeholders = map[string]string{}
+	}
+	b.lab.placeholders[host] = "lab." + route + "." + service
 	switch {
 	case b.lab.kinds[service] == lab.Postgres:
-		return "postgres://lab:lab@127.0.0.1:1/lab?sslmode=disable", 2, nil
+		return "postgres://lab:lab@" + host + "/lab?sslmode=disable", 2, nil
 	case b.lab.kinds[service] == lab.GRPC:
-		return "127.0.0.1:1", 2, nil
+		return host, 2, nil
 	case b.lab.secure[service]:
-		return "https://127.0.0.1:1", 2, nil
+		return "https://" + host, 2, nil
 	}
-	return "http://127.0.0.1:1", 2, nil
+	return "http://" + host, 2, nil
 }
 
 // labSpec decodes the lab.

@@ -203,6 +203,7 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 			Hint:    "write assert: and what has to hold, such as p95 < 500ms",
 		})
 	}
+	p.Placeholders = b.lab.placeholders
 	b.only(p, &uses)
 	if len(around.lab) > 0 {
 		uses = append(uses, around)

@@ -33,8 +33,10 @@ type Plan struct {
 	Lab           *lab.Spec // nil when no target that is used leads to it
 	Described     *lab.Spec // the lab that the plan describes, used or not; nil if it describes none
 	Preflight     bool
-	Vars          map[string]string // as written, for assertions that read them
-	Settings      map[string]string // what the command line changed, by key: vars.file_size, only
+	// Placeholders has addresses that stand for the lab's while it is not running, and how the plan calls them.
+	Placeholders map[string]string
+	Vars         map[string]string // as written, for assertions that read them
+	Settings     map[string]string // what the command line changed, by key: vars.file_size, only
 }
 
 // Target is a named variant of the system under test.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -119,8 +120,14 @@ func (s *source) parse(text string) (root *node) {
 		}
 	}()
 	tokens := lexer.Tokenize(text)
-	if !s.acceptable(tokens) {
+	ok, tags := s.acceptable(tokens)
+	if !ok {
 		return nil
+	}
+	if len(tags) > 0 {
+		if tokens = lexer.Tokenize(s.untagged(tags)); slices.ContainsFunc(tokens, func(t *token.Token) bool { return t.Type == token.TagType }) {
+			return nil
+		}
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -155,45 +162,87 @@ func (s *source) parse(text string) (root *node) {
 	return l.node(body, 0)
 }
 
-// acceptable refuses tokens that plans have no use for, before the parser spends time on them.
-func (s *source) acceptable(tokens token.Tokens) bool {
-	keys, ok := 0, true
+// acceptable refuses tokens that plans have no use for, before the parser spends time on them. tags are where tags are.
+func (s *source) acceptable(tokens token.Tokens) (ok bool, tags []place) {
+	keys := 0
+	ok = true
 	for _, t := range tokens {
 		p := t.Position
 		switch t.Type {
 		case token.TagType:
-			s.tag(t)
-			ok = false
+			tags = append(tags, s.tag(t))
 		case token.MappingKeyType:
 			s.at(p.Line, p.Column, 0, "keys that begin with ? are not supported", "write key: value, or quote this text")
 			ok = false
 		case token.MappingValueType:
 			if keys++; keys > maxKeys {
 				s.at(p.Line, p.Column, 0, fmt.Sprintf("the file has more than %d keys", maxKeys), "keep bodies and data in files of their own")
-				return false
+				return false, nil
 			}
 		}
 		if len(s.findings) > 50 {
-			return false
+			return false, nil
 		}
 	}
 	if len(tokens) > maxNodes {
 		s.add(diag.Finding{Message: fmt.Sprintf("the file has more than %d words of YAML", maxNodes), Hint: "keep bodies and data in files of their own"})
-		return false
+		return false, nil
 	}
-	return ok
+	return ok, tags
 }
 
 // tag refuses a tag. Most often it was meant as the beginning of an expression, as in !failed.
-func (s *source) tag(t *token.Token) {
+func (s *source) tag(t *token.Token) place {
 	line, col := s.seek(t.Position.Line, t.Position.Column, t.Value)
 	message := fmt.Sprintf("YAML reads %s as a tag, and tags are not supported", t.Value)
 	rest := strings.TrimSpace(cutComment(s.from(line, col)))
+	if before := s.before(line, col); strings.Count(before, "{")+strings.Count(before, "[") > strings.Count(before, "}")+strings.Count(before, "]") {
+		if i := strings.IndexAny(rest, ",]}"); i > 0 {
+			rest = rest[:i]
+		}
+	}
 	if strings.HasPrefix(t.Value, "!!") {
 		s.at(line, col, col+utf8.RuneCountInString(t.Value), message, "remove it")
-		return
+		return place{line, col}
 	}
 	s.at(line, col, col+utf8.RuneCountInString(t.Value), message, "quote this text: "+quote(rest))
+	return place{line, col}
+}
+
+// blockHeader matches the beginning of a literal or folded text.
+var blockHeader = regexp.MustCompile(`^\s*[|>][-+0-9]*\s*$`)
+
+// untagged is the text without its tags, so that the rest of the file can be looked at. What stands behind a tag is
+// unknown, as the tag may belong to it: it becomes a word of the same width that the loader knows.
+func (s *source) untagged(tags []place) string {
+	lines := slices.Clone(s.lines)
+	s.unknown = map[place]bool{}
+	for _, at := range tags {
+		line := []rune(lines[at.line-1])
+		if at.col > len(line) {
+			continue
+		}
+		end := at.col - 1
+		for end < len(line) && line[end] != ' ' && !strings.ContainsRune(",]}", line[end]) {
+			end++
+		}
+		rest := cutComment(string(line[end:]))
+		fill := 'x'
+		switch deeper, _ := s.deeper(at.line); {
+		case strings.TrimSpace(rest) == "" && deeper > 0, blockHeader.MatchString(rest):
+			fill = ' ' // what it belongs to is below it
+		case strings.ContainsAny(rest, ",]}[{\"'"):
+			s.unknown[at] = true
+		default:
+			end += len([]rune(strings.TrimRight(rest, " \t")))
+			s.unknown[at] = true
+		}
+		for i := at.col - 1; i < end; i++ {
+			line[i] = fill
+		}
+		lines[at.line-1] = string(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // syntax words a fault that the parser found.

@@ -79,6 +79,9 @@ func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse
 	b.read = nil
 	switch n.shape {
 	case empty, null:
+		if n.torn {
+			return nil, nil, nil
+		}
 		b.on(key, "write a step and phases below it", "scenario %s is empty", key.text)
 		return nil, nil, nil
 	case scalar, sequence:
@@ -396,6 +399,7 @@ func (b *binder) expressions(n *node) []*node {
 	var out []*node
 	for _, it := range items {
 		switch {
+		case it.torn: // noted already
 		case it.shape == empty || it.shape == null:
 			b.on(it, "write an expression, or remove the -", "an expression is missing")
 		case it.shape != scalar:

@@ -17,6 +17,8 @@ type source struct {
 	file   string
 	lines  []string
 	folder folder
+	// unknown is where a tag was, and nobody knows what was meant.
+	unknown map[place]bool
 	*findingLog
 }
 

@@ -94,6 +94,9 @@ func (l *loader) plain(n *node, text string) {
 		first = words[0]
 	}
 	n.line, n.col = l.seek(n.line, n.col, first)
+	if l.unknown[place{n.line, n.col}] {
+		n.shape, n.text, n.torn = null, "", true
+	}
 }
 
 func (l *loader) alias(a *ast.AliasNode, n *node) *node {
