@@ -156,6 +156,12 @@ func TestCapacityOfTheGenerator(t *testing.T) {
 	})
 }
 
+func TestShapeOfASearch(t *testing.T) {
+	if got := Shape(capacity(t, 100, 2000, 10*time.Second, "within(1s) >= 99%")); got != "100/s to 2000/s, holds of 10s, while within(1s) >= 99%" {
+		t.Error(got)
+	}
+}
+
 func TestSearchSettlesBothEnds(t *testing.T) {
 	s := &search{from: 10, to: 1000, precision: 0.05}
 	limit := 333.0

@@ -133,6 +133,12 @@ func Shape(ph *plan.Phase) string {
 		s = fmt.Sprintf("%d users, %s", ph.Users, amount(ph))
 	case plan.RampAndHold:
 		s = stagesText(ph)
+	case plan.CapacitySearch:
+		c := ph.Capacity
+		s = fmt.Sprintf("%s to %s, holds of %s, while %s", rateText(c.From), rateText(c.To), c.Hold, c.While)
+		if ph.Poisson {
+			s += ", Poisson arrivals"
+		}
 	}
 	return s
 }
