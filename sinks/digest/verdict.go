@@ -143,7 +143,7 @@ func outcome(run *result.Run, verdicts []Verdict) Outcome {
 	case run.End.Outcome == result.Passed:
 		return Outcome{"passed", "passed: " + judged}
 	case run.End.Outcome == result.Inconclusive:
-		if len(run.End.Notes) > 0 && count[string(result.Inconclusive)] == 0 {
+		if len(run.End.Notes) > 0 && all == 0 {
 			return Outcome{"inconclusive", "inconclusive: " + Clean(run.End.Notes[0])}
 		}
 		return Outcome{"inconclusive", "inconclusive: " + judged}
