@@ -353,6 +353,9 @@ var answerElsewhere = map[string]string{
 	"code": "status", "status_code": "status", "statusCode": "status", "size": "bytes", "length": "bytes", "header": "headers",
 }
 
+// commonAnswers are what answers of most protocols have.
+var commonAnswers = []string{"status", "headers", "body", "json", "rows", "affected", "message", "messages", "trailers", "bytes"}
+
 func (b *builder) unknown(at span, name string) {
 	valid := []string{"iteration", "user"}
 	for n := range b.answer {
@@ -374,6 +377,8 @@ func (b *builder) unknown(at span, name string) {
 		hint = "limits for times are assertions, such as p95 < 300ms"
 	case calls[name] != nil:
 		hint = "write " + calls[name].form
+	case b.inTemplate() && slices.Contains(commonAnswers, name):
+		hint = "what an answer has is captured first, as in capture: {seen: " + name + "}"
 	case env && name == strings.ToUpper(name) && len(name) > 1:
 		hint = "write env." + name
 	}
@@ -663,6 +668,9 @@ func (b *builder) comparable(op nodeOp, l, r *node) bool {
 	}
 	if wrong.literal && right.kind == text {
 		hint = "write " + strconv.Quote(wrong.text())
+		if right.op == evalAtCall {
+			hint = "give the column a type, as in types: {" + right.text()[strings.LastIndexByte(right.text(), '.')+1:] + ": int}"
+		}
 	}
 	b.fail(wrong.at, fmt.Sprintf("%s is %s but %s is %s", right.text(), right.kind, wrong.text(), wrong.kind), hint)
 	return false

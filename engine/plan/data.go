@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/data"
@@ -301,7 +302,27 @@ func (b *binder) rowsOnce(sc *Scenario) {
 
 // atPlace notes an error at a place of any file of the plan.
 func (b *binder) atPlace(p diag.Place, message, hint string) {
-	b.add(diag.Finding{Place: p, Message: message, Hint: hint})
+	b.add(diag.Finding{Place: p, EndColumn: b.wordEnd(p), Message: message, Hint: hint, Source: b.lineAt(p)})
+}
+
+// lineAt is the line of a place in any file of the plan.
+func (b *binder) lineAt(p diag.Place) string {
+	for _, s := range b.files {
+		if s.file == p.File {
+			return s.line(p.Line)
+		}
+	}
+	return ""
+}
+
+// wordEnd is the column behind the word that begins at a place.
+func (b *binder) wordEnd(p diag.Place) int {
+	line := []rune(b.lineAt(p))
+	end := p.Column - 1
+	for end < len(line) && (line[end] == '_' || line[end] == '-' || unicode.IsLetter(line[end]) || unicode.IsDigit(line[end])) {
+		end++
+	}
+	return end + 1
 }
 
 // iterations is how many a phase has for certain; 0 if only the run will tell.

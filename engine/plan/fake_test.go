@@ -89,7 +89,7 @@ func fakes() map[string]drivers.Driver {
 		},
 	}
 	sql := &fake{
-		fields: []drivers.Field{field("dsn", drivers.Text), main(field("query", drivers.Text)), field("args", drivers.Args), field("list", drivers.List), field("value", drivers.Scalar)},
+		fields: []drivers.Field{field("dsn", drivers.Text), main(field("query", drivers.Text)), field("exec", drivers.Text), field("prepare", drivers.Bool), field("args", drivers.Args), field("list", drivers.List), field("value", drivers.Scalar)},
 		answer: []drivers.Name{{Name: "rows", Kind: drivers.ListName}, {Name: "affected", Kind: drivers.IntName}},
 		check: func(op *drivers.Op) error {
 			if a, ok := op.Get("args"); ok && !a.IsMap {

@@ -87,7 +87,7 @@ func (b *binder) combinations(n, key *node) []combination {
 			continue
 		}
 		if p.value.shape != sequence || len(p.value.items) == 0 {
-			b.on(p.value, "write them in brackets: "+name+": [a, b]", "expected a list of values, not %s", p.value.describeList())
+			b.on(p.value, "write them in brackets: "+name+": [a, b]", "expected a list of values, not %s", p.value.describeEmpty())
 			continue
 		}
 		names = append(names, name)

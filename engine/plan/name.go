@@ -64,14 +64,22 @@ func (b *binder) identifier(n *node, name, what string) bool {
 				hint += ", with title: " + quoteIfNeeded(name) + " for people"
 			}
 		}
-		b.on(n, hint, "%q can't be the name of a %s", name, what)
+		b.on(n, hint, "%q can't be the name of %s", name, article(what))
 		return false
 	}
 	if why := expression.Reserved(name); why != "" {
-		b.on(n, "choose another name", "%q can't be the name of a %s: %s", name, what, why)
+		b.on(n, "choose another name", "%q can't be the name of %s: %s", name, article(what), why)
 		return false
 	}
 	return true
+}
+
+// article puts a or an in front of a word.
+func article(what string) string {
+	if strings.ContainsRune("aeiou", rune(what[0])) {
+		return "an " + what
+	}
+	return "a " + what
 }
 
 // slug makes an identifier of any text; "" if nothing is left of it.

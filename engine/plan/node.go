@@ -152,6 +152,14 @@ func (n *node) describeList() string {
 	return n.describe()
 }
 
+// describeEmpty is describe, where a list can only be wrong by being empty.
+func (n *node) describeEmpty() string {
+	if n.shape == sequence {
+		return "an empty list"
+	}
+	return n.describe()
+}
+
 // describe says what a node is, for messages that expected something else.
 func (n *node) describe() string {
 	switch n.shape {

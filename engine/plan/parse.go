@@ -80,6 +80,7 @@ func Parse(file string, text []byte, opt Options) (*Plan, diag.Findings) {
 		opt.Env = os.LookupEnv
 	}
 	src.folder = folderOf(file)
+	src.files = append(src.files, src)
 	b := &binder{
 		source: src, opt: opt,
 		format: newFormat(opt.Drivers, opt.Sinks),

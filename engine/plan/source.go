@@ -27,6 +27,7 @@ type findingLog struct {
 	findings diag.Findings
 	seen     map[seenKey]bool
 	errors   int // noted, the same one at the same place each time
+	files    []*source
 }
 
 type seenKey struct {
@@ -52,6 +53,7 @@ func (s *source) adopt(other *source) {
 		s.add(f)
 	}
 	other.findingLog = s.findingLog
+	s.files = append(s.files, other)
 }
 
 // faults counts the errors that were noted, the same one at the same place each time.

@@ -45,9 +45,12 @@ func (f *flow) transaction(p *Part, s *section, name bound) {
 		prefix = name.text + "_"
 	}
 	begin := f.control(first, key, prefix+"begin", "BEGIN")
+	if begin == NoCall {
+		return
+	}
 	commit := f.control(first, key, prefix+"commit", "COMMIT")
 	rollback := f.control(first, key, "", "ROLLBACK")
-	if begin == NoCall || commit == NoCall || rollback == NoCall {
+	if commit == NoCall || rollback == NoCall {
 		return
 	}
 	f.unseen = append(f.unseen, f.scenario.Steps[rollback])
@@ -75,6 +78,10 @@ func (f *flow) control(like map[string]*writtenStep, at *node, name, statement s
 			}
 			text = "BEGIN TRANSACTION" // BEGIN alone opens a block of T-SQL
 		}
+	}
+	if name == "begin" && f.named[name] != nil {
+		f.on(at, "write name: beside transaction:, as in - name: transfer", "scenario %s has two transactions without a name", f.scenario.Name)
+		return NoCall
 	}
 	if name != "" && !f.name(at, name) {
 		return NoCall

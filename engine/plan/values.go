@@ -305,6 +305,9 @@ func (b *binder) secrets(n, key *node) {
 				continue
 			}
 		default:
+			if len(s.unknown) == 0 && p.value.shape == mapping && len(p.value.pairs) == 0 {
+				b.on(p.key, "write env: and the name of an environment variable, or file: and a path", "secret %s comes from nowhere", p.key.text)
+			}
 			continue // noted with the section
 		}
 		b.secret[p.key.text] = value
