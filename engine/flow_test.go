@@ -254,3 +254,33 @@ func TestFlowDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations an iteration, want none", n)
 	}
 }
+
+// Every step has all of its samples, and the iteration is as long as its steps together.
+func TestStepsAreCountedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(c fakeCall) (time.Duration, error) {
+			if c.Target == "first" {
+				return time.Duration(c.Iteration+1) * time.Millisecond, nil
+			}
+			return 5 * time.Millisecond, nil
+		}
+		ph := &plan.Phase{Kind: plan.Sequential, Users: 1, Count: 100}
+		f, p := flowPlan(serve, ph, []string{"first", "second"}, callOf(0), callOf(1))
+		report := runFake(t, f, p)
+		for step, want := range map[string][2]time.Duration{
+			"first": {time.Millisecond, 100 * time.Millisecond}, "second": {5 * time.Millisecond, 5 * time.Millisecond},
+		} {
+			s := stepStats(t, report, step)
+			least, _ := s.Latency().Min()
+			most, _ := s.Latency().Max()
+			if s.Count() != 100 || time.Duration(least) != want[0] || time.Duration(most) != want[1] {
+				t.Errorf("%s: %d samples from %v to %v, want 100 from %v to %v", step, s.Count(), time.Duration(least), time.Duration(most), want[0], want[1])
+			}
+		}
+		s := judged(t, report, "a")
+		most, _ := s.Latency().Max()
+		if s.Count() != 100 || time.Duration(most) != 105*time.Millisecond {
+			t.Errorf("%d iterations of at most %v, want 100 of 105ms", s.Count(), time.Duration(most))
+		}
+	})
+}
