@@ -16,7 +16,7 @@ import (
 )
 
 // pages are the pages of the manual whose examples are run here.
-var pages = []string{"http.md", "grpc.md", "sql.md", "download.md", "lab.md", "judgement.md"}
+var pages = []string{"plan.md", "http.md", "grpc.md", "sql.md", "download.md", "lab.md", "judgement.md"}
 
 // block is a fenced block of a page. What stands behind the language says how it is tried:
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,10 +22,13 @@ func shipped() map[string]drivers.Driver {
 	return map[string]drivers.Driver{"http": http.New(), "sql": sql.New(), "download": download.New(), "grpc": grpc.New()}
 }
 
+// kinds are the reports that planrun comes with.
+var kinds = []string{"csv", "html", "json", "junit", "markdown", "prometheus", "xunit"}
+
 // schema.json is made from the tables: go test ./engine/plan -run SchemaFile -update
 func TestSchemaFile(t *testing.T) {
 	const file = "../../schema.json"
-	got := plan.Schema(shipped(), "csv", "markdown")
+	got := plan.Schema(shipped(), kinds...)
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -94,5 +98,47 @@ func TestHybridStudy(t *testing.T) {
 			"direct": {"api": "http://127.0.0.1:4000", "db": "postgres://127.0.0.1:4001/lab"},
 			"hybrid": {"api": "http://127.0.0.1:4002", "db": "postgres://127.0.0.1:4003/lab"},
 		}
+	}
+}
+
+// The reference in docs/plan.md is made from the tables: go test ./engine/plan -run Reference -update
+func TestReferenceIsFresh(t *testing.T) {
+	const file, mark = "../../docs/plan.md", "<!-- From here on made from the tables: go test ./engine/plan -run Reference -update -->\n"
+	all, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, old, ok := strings.Cut(string(all), mark)
+	if !ok {
+		t.Fatal("docs/plan.md has no mark for the reference")
+	}
+	want := string(plan.Reference(shipped(), kinds...))
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, []byte(text+mark+want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old != want {
+		t.Error("docs/plan.md is stale; run go test ./engine/plan -run Reference -update")
+	}
+	// Every link leads to a heading, and no heading is there twice.
+	headings := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(want, -1) {
+		id := regexp.MustCompile(`[^a-z0-9_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		id = strings.ReplaceAll(id, " ", "-")
+		if headings[id] {
+			t.Errorf("two sections are called %s", m[1])
+		}
+		headings[id] = true
+	}
+	links := regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(want, -1)
+	for _, m := range links {
+		if !headings[m[1]] {
+			t.Errorf("#%s leads nowhere", m[1])
+		}
+	}
+	if len(links) < 20 {
+		t.Errorf("only %d links", len(links))
 	}
 }
