@@ -23,8 +23,8 @@ type dataSet struct {
 
 // sets decodes data.
 func (b *binder) sets(n, key *node) {
-	if n == nil {
-		return
+	if n == nil || n.shape == null || n.shape == empty {
+		return // an empty one is noted with the plan
 	}
 	if n.shape != mapping || len(n.pairs) == 0 {
 		b.on(key, "write the name of each set of rows, and below it csv: and a file", "expected data by name, not %s", n.describeList())

@@ -43,6 +43,9 @@ func (b *binder) newFlow(sc *Scenario, outer defaults, use *scenarioUse) *flow {
 // steps decodes a list of steps.
 func (f *flow) steps(n, key *node) []*Part {
 	switch {
+	case n == nil:
+		f.on(key, "write - http: GET /, or another step", "%s has no step", key.text)
+		return nil
 	case n.shape != sequence:
 		f.on(n, "write - before each step", "expected a list of steps, not %s", n.describe())
 		return nil
@@ -100,6 +103,9 @@ func (f *flow) item(n, at *node, fields []Field, what string) *Part {
 			}
 			f.on(v, hint, "%s belongs to a step with a driver", k)
 		}
+	}
+	if raw := s.n.value(kind); raw != nil && raw.shape == empty {
+		return nil // noted with the section
 	}
 	name := s.values["name"]
 	switch kind {
@@ -233,6 +239,10 @@ func (f *flow) group(p *Part, n *node, name string) {
 
 // mix decodes branches and their weights.
 func (f *flow) mix(n, key *node) *Mix {
+	if n == nil {
+		f.on(key, "write the name of each branch, and below it weight: and a step", "mix has no branch")
+		return nil
+	}
 	if n.shape != mapping || len(n.pairs) == 0 {
 		f.on(n, "write the name of each branch, and below it weight: and a step", "expected branches by name, not %s", n.describeList())
 		return nil

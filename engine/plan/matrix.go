@@ -66,7 +66,7 @@ func (c combination) describe() string {
 
 // combinations decodes a matrix: nil if the scenario has none, and empty if it is faulty.
 func (b *binder) combinations(n, key *node) []combination {
-	if n == nil {
+	if n == nil || n.shape == null || n.shape == empty { // an empty one is noted with the scenario
 		return nil
 	}
 	none := []combination{}

@@ -163,7 +163,10 @@ func (b *binder) flow(s *section, sc *Scenario, key *node, outer defaults, use *
 	f := b.newFlow(sc, outer, use)
 	var parts []*Part
 	if n := s.node(first); n == nil {
-		return // noted already
+		if s.n.value(first).shape == null {
+			b.on(s.n.keyOf(first), "write - http: GET /, or another step", "%s can't be null: it is what the scenario does", first)
+		}
+		return
 	} else if first == "steps" {
 		parts = f.steps(n, s.n.keyOf("steps"))
 	} else if m := f.mix(n, s.n.keyOf("mix")); m != nil {

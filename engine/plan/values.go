@@ -242,7 +242,7 @@ func (b *binder) varFile(file string, out map[string]setting) {
 // secrets decodes secrets. Their values are read at once, and kept out of everything that is written.
 func (b *binder) secrets(n, key *node) {
 	b.secret = map[string]any{}
-	if n == nil {
+	if n == nil || n.shape == null || n.shape == empty { // an empty one is noted with the plan
 		return
 	}
 	if n.shape != mapping {
