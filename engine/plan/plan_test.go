@@ -4,12 +4,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/planrun/planrun/engine/diag"
+	"github.com/planrun/planrun/engine/secret"
 )
 
 var update = flag.Bool("update", false, "write what plans come to into their fixtures")
@@ -138,6 +140,34 @@ func TestLineBreaksOfFindings(t *testing.T) {
 		_, got := Parse(file, []byte(strings.ReplaceAll(text, "\n", "\r\n")), opt)
 		if d := cmp.Diff(render(want), render(got)); d != "" {
 			t.Errorf("%s (-LF +CRLF):\n%s", file, d)
+		}
+	}
+}
+
+// Findings speak of plans, and never of what they are made of in the program.
+func TestFindingsSpeakOfPlans(t *testing.T) {
+	files := fixtures(t, "testdata/bad/*.yaml")
+	if len(files) < 120 {
+		t.Errorf("only %d bad plans", len(files))
+	}
+	inner := regexp.MustCompile(`\b(u?int(8|16|32|64)|float(32|64)|struct|interface|slice|nil pointer|map\[|\[\]string|strconv|reflect|runtime|goroutine|panic|token\.|ast\.|yaml\.|expr\.|plan\.[A-Z]|drivers\.)|%!|<nil>|0x[0-9a-f]{6}`)
+	for _, file := range files {
+		text, _, opt := readFixture(t, file)
+		_, found := Parse(file, []byte(text), opt)
+		for _, f := range found {
+			said := f.Message + " " + f.Hint + " " + strings.Join(f.Notes, " ")
+			if m := inner.FindString(said); m != "" && !strings.Contains(text, m) {
+				t.Errorf("%s says %q", f, m)
+			}
+			if f.Message == "" || strings.HasSuffix(f.Message, ".") || f.Message[0] >= 'A' && f.Message[0] <= 'Z' && !strings.HasPrefix(f.Message, "YAML") && !strings.Contains(text, strings.Fields(f.Message)[0]) {
+				t.Errorf("%s: a finding begins in lower case and has no full stop", f)
+			}
+			// Carets stand within their line, under something; a single one may stand where something is missing.
+			if line := []rune(f.Source); f.Line > 0 && f.EndColumn > f.Column+1 && !strings.Contains(f.Source, secret.Shown) {
+				if f.EndColumn > len(line)+1 || strings.TrimSpace(string(line[f.Column-1:min(f.EndColumn-1, len(line))])) == "" {
+					t.Errorf("%s: the caret stands from %d to %d under %q", f, f.Column, f.EndColumn, f.Source)
+				}
+			}
 		}
 	}
 }
