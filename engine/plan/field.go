@@ -29,6 +29,7 @@ const (
 	NameKind                                // an identifier
 	ExpressionKind                          // one expression
 	CaptureKind                             // a mapping of names to expressions; Keys are those of the long form
+	TreeFileKind                            // the path of a file that has a Tree
 	TagsKind                                // a word or a list of them
 	MatrixKind                              // a mapping of names to lists of values
 	DataTypesKind                           // a mapping of columns to types
@@ -41,11 +42,15 @@ const (
 	TextMapKind                             // a mapping of names to Text
 )
 
-// own makes fields of those of a driver.
+// own makes fields of those of a driver. What may be any YAML may stand in a file of its own as well.
 func own(fields []drivers.Field) []Field {
-	out := make([]Field, len(fields))
-	for i, f := range fields {
-		out[i] = Field{Field: f, Keys: own(f.Fields)}
+	var out []Field
+	for _, f := range fields {
+		out = append(out, Field{Field: f, Keys: own(f.Fields)})
+		if f.Kind == drivers.Tree {
+			file := entry(f.Key+"_file", TreeFileKind, f.Title+" in a file", "A file of JSON or YAML with what `"+f.Key+"` would be. `${...}` works in it too.", f.Key+".json")
+			out = append(out, file)
+		}
 	}
 	return out
 }

@@ -115,6 +115,7 @@ type binder struct {
 	read    []*dataSet // of what the current scenario uses
 	matrix  map[string]any
 	along   []*alongside
+	trees   map[string]*node                  // by path: what was read of files
 	written map[*Step]map[string]*writtenStep // by target: what steps were made of
 	// settingsMade are values that were changed from outside.
 	settingsMade map[string]string

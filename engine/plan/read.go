@@ -155,7 +155,7 @@ func (s *source) parse(text string) (root *node) {
 		body = d.Body
 	}
 	if body == nil {
-		s.at(1, 1, 0, "the plan is empty", "")
+		s.at(1, 1, 0, "the file is empty", "")
 		return nil
 	}
 	l := &loader{source: s, anchors: map[string]*node{}, open: map[string]bool{}}

@@ -106,7 +106,7 @@ func (r *reference) value(title string, f Field) string {
 		return "name"
 	case drivers.URL:
 		return "URL"
-	case drivers.File:
+	case drivers.File, TreeFileKind:
 		return "path"
 	case drivers.FileList:
 		return "path or list of paths"

@@ -311,11 +311,11 @@ func (b *binder) stepNode(w *writtenStep, n, outer *node) *node {
 		b.on(w.key, "", "%s can't be null: it is what the scenario does", w.key.text)
 		return nil
 	}
-	inner := b.expand(w, n)
+	inner := b.filed(w, b.expand(w, n))
 	if inner == nil || outer == nil || outer.shape == null || outer.shape == empty {
 		return inner
 	}
-	o := b.expand(w, outer)
+	o := b.filed(w, b.expand(w, outer))
 	if o == nil {
 		return inner
 	}

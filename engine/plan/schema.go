@@ -241,6 +241,8 @@ func (g *schemas) body(f Field) object {
 		return entries(one)
 	case ExpressionKind:
 		return ref("expression")
+	case TreeFileKind:
+		return ref("file")
 	case TagsKind:
 		return object{"anyOf": []any{ref("expression"), list(ref("expression"))}}
 	case MatrixKind:
