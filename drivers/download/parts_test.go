@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,8 +202,9 @@ func TestWrongParts(t *testing.T) {
 	} {
 		for _, version := range []string{"1.1", "2"} {
 			t.Run(c.name+" "+version, func(t *testing.T) {
-				spoil := true
-				addr, _ := ranged(t, 100, func(w http.ResponseWriter, r *http.Request) bool { return spoil && c.spoil(w, r) })
+				var spoil atomic.Bool
+				spoil.Store(true)
+				addr, _ := ranged(t, 100, func(w http.ResponseWriter, r *http.Request) bool { return spoil.Load() && c.spoil(w, r) })
 				b := drivertest.NewBench(t, New(), drivertest.Fields{"url": "http://" + addr + "/", "parts": 2, "version": version}, drivers.Pool{Users: 1})
 				session := b.Open()
 				for range 2 {
@@ -214,7 +216,7 @@ func TestWrongParts(t *testing.T) {
 						t.Errorf("success %v, status %d, want %d", r.Success, r.Status, c.status)
 					}
 				}
-				spoil = false
+				spoil.Store(false)
 				b.Do(t.Context(), session, time.Minute) // it may learn that the length is another one
 				if r := b.Must(session); r.BytesIn != 100 {
 					t.Errorf("%d bytes came afterwards", r.BytesIn)
