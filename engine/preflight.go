@@ -7,15 +7,36 @@ import (
 	"time"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/plan"
 )
 
 // preflightTimeout bounds the dialling of one endpoint before the load.
 const preflightTimeout = 10 * time.Second
 
+// PlanError says that a plan is wrong in a way that only the server it calls could tell. Nothing was measured.
+type PlanError struct {
+	Place diag.Place // of the step
+	Err   error
+}
+
+func (e *PlanError) Error() string { return e.Place.String() + ": " + e.Err.Error() }
+func (e *PlanError) Unwrap() error { return e.Err }
+
 // preflight dials every endpoint in use once, TLS and login included, and sends no request, so that what can't be reached
 // is said at once and not by every sample.
 func (r *run) preflight(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-r.Stop:
+			cancel()
+		case <-done:
+		}
+	}()
 	var errs []error
 	seen := map[string]bool{}
 	for _, s := range flowsOf(r.plan) {
@@ -23,18 +44,33 @@ func (r *run) preflight(ctx context.Context) error {
 			for t, action := range step.Actions {
 				ep := action.Call.Endpoint()
 				key := action.Driver + "\x00" + ep.Key
-				if seen[key] || r.stopped() {
+				if seen[key] {
 					continue
 				}
 				seen[key] = true
-				if err := r.probe(ctx, action, ep); err != nil {
-					what := fmt.Sprintf("scenario %s, target %s: can't reach %s", s.Name, r.plan.Targets[t].Name, ep.Name)
-					errs = append(errs, &SetupError{what, err})
+				err := r.probe(ctx, action, ep)
+				if r.stopped() {
+					return errInterrupted
+				}
+				where := fmt.Sprintf("scenario %s, target %s: ", s.Name, r.plan.Targets[t].Name)
+				if wrong, ok := errors.AsType[drivers.FieldErrors](err); ok {
+					errs = append(errs, &PlanError{step.Place, &SetupError{where + ep.Name, wrong}})
+				} else if err != nil {
+					errs = append(errs, &SetupError{where + unreachable(err) + ep.Name, err})
 				}
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unreachable is how a failed probe is introduced: whoever answers, if only to refuse, was reached.
+func unreachable(err error) string {
+	switch drivers.KindOf(err) {
+	case drivers.Refused, drivers.Timeout, drivers.DNS, drivers.Reset, drivers.Local:
+		return "can't reach "
+	}
+	return "can't use "
 }
 
 // flowsOf lists everything of a plan that makes calls.

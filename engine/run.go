@@ -95,6 +95,9 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 		report.Err = err
 		end.Notes = strings.Split(r.secrets.Clean(err.Error()), "\n")
 	}
+	if _, wrong := errors.AsType[*PlanError](err); wrong {
+		end.Exit = verdict.ExitUsage
+	}
 	run, loadErr := result.Open(path)
 	if err == nil && loadErr == nil {
 		var j *verdict.Judgement
@@ -118,7 +121,7 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	}
 	err = errors.Join(loadErr, r.emit(end), w.Flush(), file.Close())
 	report.Err = errors.Join(report.Err, err)
-	if (failed || err != nil) && !end.Interrupted {
+	if (failed || err != nil) && !end.Interrupted && end.Exit != verdict.ExitUsage {
 		end.Exit = verdict.ExitInconclusive
 	}
 	report.Err = clean(report.Err, r.secrets)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/plan"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
@@ -127,4 +128,35 @@ func newTestRound(t *testing.T, p *plan.Plan, opt Options) *round {
 	}
 	t.Cleanup(func() { rd.close() })
 	return rd
+}
+
+func TestInterruptEndsThePreflight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(time.Millisecond), []string{"a"}, hold(10, time.Second))
+		stop := make(chan struct{})
+		f.probe = func(string) error {
+			close(stop)
+			synctest.Wait()
+			return drivers.Fail(drivers.Timeout, errors.New("timed out"))
+		}
+		report := runFake(t, f, p, func(o *Options) { o.Stop = stop })
+		if report.Exit != 130 || report.Err != nil || len(f.calls) != 0 {
+			t.Errorf("exit %d, %v, %d calls; want 130 and no more", report.Exit, report.Err, len(f.calls))
+		}
+	})
+}
+
+// What only a server can tell of a plan is still a fault of the plan, at the place of its step.
+func TestFaultFoundByTheServerIsThePlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(time.Millisecond), []string{"a"}, hold(10, time.Second))
+		p.Scenarios[0].Steps[0].Place = diag.Place{File: "plan.yaml", Line: 4, Column: 7}
+		f.probe = func(string) error {
+			return drivers.Fail(drivers.Protocol, drivers.FieldErrors{{Path: []string{"call"}, Message: "the service has no method Wrok"}})
+		}
+		report := runFake(t, f, p)
+		if report.Exit != 2 || report.Err == nil || !strings.HasPrefix(report.Err.Error(), "plan.yaml:4:7: scenario scenario, target a: a: call: the service has no method Wrok") {
+			t.Errorf("exit %d, %v", report.Exit, report.Err)
+		}
+	})
 }
