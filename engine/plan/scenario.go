@@ -352,6 +352,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	before := b.faults()
 	scope := b.stepScope(t, w.key)
 	values, faulty := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
+	b.credentials(w.n)
 	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
 	if len(u.lab) > 0 {
 		op.Roots = b.opt.Roots
