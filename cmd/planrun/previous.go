@@ -70,8 +70,14 @@ func (f *againstFlags) previousOf(p *program, pl *plan.Plan) (*result.Run, error
 		targets = append(targets, result.Target{Name: t.Name, Lab: t.Lab})
 	}
 	previous, err := f.open(p, pl.Against, engine.Environment(), targets)
-	if err != nil || previous != nil {
-		return previous, err
+	if err != nil {
+		return nil, err
+	}
+	if previous != nil {
+		if !slices.ContainsFunc(engine.Cells(pl), func(c result.Cell) bool { return previous.Find(c.Scenario, c.Phase, c.Target) != nil }) {
+			return nil, fmt.Errorf("%s is of another plan, %s: it has no scenario, phase and target in common with %s", previous.Path, previous.Plan, pl.File)
+		}
+		return previous, nil
 	}
 	for _, a := range pl.Assertions {
 		if a.ReadsPrevious() {

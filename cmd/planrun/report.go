@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/planrun/planrun/engine"
 	"github.com/planrun/planrun/engine/plan"
@@ -63,7 +64,7 @@ func (c *checkCommand) run(p *program) (int, error) {
 		if j.Exit == verdict.ExitPassed {
 			j.Outcome, j.Exit = result.Inconclusive, verdict.ExitInconclusive
 		}
-		run.End = &result.End{Interrupted: true}
+		run.End = &result.End{Interrupted: true, At: endOf(run)}
 	default:
 		end := *run.End
 		run.End = &end
@@ -73,4 +74,18 @@ func (c *checkCommand) run(p *program) (int, error) {
 	exit := worse(j.Exit, p.reports(run, "", nil))
 	leave(exit)
 	return exit, nil
+}
+
+// endOf is when a run that was cut short ended, as far as its results tell.
+func endOf(run *result.Run) time.Duration {
+	if run.End != nil {
+		return run.End.At
+	}
+	var at time.Duration
+	for _, c := range run.Cells {
+		for _, v := range c.Intervals {
+			at = max(at, c.Rounds[v.Round].Release+time.Duration(v.Second+1)*time.Second)
+		}
+	}
+	return at
 }
