@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,14 @@ func TestHostileText(t *testing.T) {
 		"NUL":                 {"plan: a\x00b\n", "control character"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			p, found := Parse("x.yaml", []byte(c.text), Options{Drivers: fakes()})
+			start, text := time.Now(), []byte(c.text)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p, found := Parse("x.yaml", text, Options{Drivers: fakes()})
+			runtime.ReadMemStats(&after)
+			if used := after.TotalAlloc - before.TotalAlloc; used > 200<<20 {
+				t.Errorf("refused after %d MB were allocated", used>>20)
+			}
 			if p != nil || !strings.Contains(found.String(), c.want) {
 				t.Errorf("want a finding with %q, got %.300s", c.want, found)
 			}
