@@ -304,6 +304,31 @@ func TestSuccess(t *testing.T) {
 	}
 }
 
+// A download that fails says how the body of the answer begins, in parts or not, and one that succeeds says nothing of it.
+func TestExcerpt(t *testing.T) {
+	addr, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.URL.Path[1:])
+		w.WriteHeader(code)
+		io.WriteString(w, `{"error":"no such file"}`)
+	})
+	for _, c := range []struct {
+		path  string
+		parts int
+		want  string
+	}{
+		{"200", 1, "status was 200"},
+		{"404", 1, `status was 404: {"error":"no such file"}`},
+		{"404", 3, `status was 404: {"error":"no such file"}`},
+	} {
+		for _, version := range []string{"1.1", "2"} {
+			r := get(t, drivertest.Fields{"url": "http://" + addr + "/" + c.path, "parts": c.parts, "version": version}, time.Minute)
+			if r.Err != nil || fmt.Sprint(r.Answer) != c.want {
+				t.Errorf("%s in %d parts over HTTP/%s: %v, %v, want %s", c.path, c.parts, version, r.Err, r.Answer, c.want)
+			}
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	d := New()
 	for _, c := range []struct {

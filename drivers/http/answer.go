@@ -53,6 +53,9 @@ func (a *answer) Take(p []byte) error {
 	return nil
 }
 
+// String is the status and how the body of a failure begins, for the examples of failures.
+func (a *answer) String() string { return a.response.String() }
+
 // Number implements drivers.Answer.
 func (a *answer) Number(name string) (float64, bool) {
 	switch name {

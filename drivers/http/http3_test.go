@@ -354,3 +354,9 @@ func TestHTTP3Faults(t *testing.T) {
 		}
 	}
 }
+
+// What a failure says is kept over HTTP/3 as well.
+func TestHTTP3Excerpts(t *testing.T) {
+	leakFree(t)
+	tellExcerpts(t, fields3(t, serve3(t, "127.0.0.1:0", failing, nil).url()))
+}

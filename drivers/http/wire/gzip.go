@@ -27,8 +27,8 @@ func (u *unpacker) drain(from *incoming, sink Sink) error {
 	for err == nil {
 		var n int
 		n, err = u.reader.Read(u.buf)
-		if n > 0 && sink != nil {
-			if serr := sink.Take(u.buf[:n]); serr != nil {
+		if n > 0 {
+			if serr := from.resp.hand(u.buf[:n], sink); serr != nil {
 				return serr
 			}
 		}

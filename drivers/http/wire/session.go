@@ -159,10 +159,11 @@ type Response struct {
 	limit    int64 // how much of the body is read; 0: all of it
 	head1    *fasthttp.ResponseHeader
 	head2    http.Header
+	excerpt  excerpt
 }
 
 func (r *Response) begin(status int, protocol string) {
-	*r = Response{Status: status, Protocol: protocol, promised: -1}
+	*r = Response{Status: status, Protocol: protocol, promised: -1, excerpt: excerpt{text: r.excerpt.text[:0]}}
 }
 
 // StopAfter ends the body after n bytes, and the connection with it if there is more: for Observer.Begin. n is not 0.
@@ -208,14 +209,14 @@ func (r *Response) header(name string) string {
 	return r.head2.Get(name)
 }
 
-// compressed tells whether the body is gzip, without allocating.
-func (r *Response) compressed() bool {
+// compressed tells whether the body is gzip, and encoded whether it is in any encoding, without allocating.
+func (r *Response) compressed() (gzip, encoded bool) {
 	if r.head1 != nil {
 		e := r.head1.ContentEncoding()
-		return string(e) == "gzip" || string(e) == "x-gzip"
+		return string(e) == "gzip" || string(e) == "x-gzip", len(e) > 0 && string(e) != "identity"
 	}
 	e := r.head2.Get("Content-Encoding")
-	return e == "gzip" || e == "x-gzip"
+	return e == "gzip" || e == "x-gzip", e != "" && e != "identity"
 }
 
 // Exchange makes one attempt at a request, and hands the answer's body to sink. It returns when all of the answer has
@@ -406,7 +407,10 @@ func (s *Session) drain(ctx context.Context, r *Request, b pieces, conn net.Conn
 		}
 	}
 	s.incoming = incoming{ctx: ctx, request: r, pieces: b, conn: conn, in: in, out: out, resp: &s.resp, session: s, watch: watch}
-	if r.Gzip && s.resp.compressed() {
+	gzip, encoded := s.resp.compressed()
+	unpack := r.Gzip && gzip
+	s.resp.excerpt.begin(s.resp.Status, encoded && !unpack)
+	if unpack {
 		return s.gzip.drain(&s.incoming, sink)
 	}
 	for {
@@ -417,12 +421,19 @@ func (s *Session) drain(ctx context.Context, r *Request, b pieces, conn net.Conn
 		if err != nil {
 			return err
 		}
-		if sink != nil {
-			if err := sink.Take(p); err != nil {
-				return err
-			}
+		if err := s.resp.hand(p, sink); err != nil {
+			return err
 		}
 	}
+}
+
+// hand passes on a piece of the body as it is meant to be read.
+func (r *Response) hand(p []byte, sink Sink) error {
+	r.excerpt.take(p)
+	if sink == nil {
+		return nil
+	}
+	return sink.Take(p)
 }
 
 // far is how much of the body has come, for messages.
