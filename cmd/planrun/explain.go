@@ -66,7 +66,7 @@ func (p *program) explain(pl *plan.Plan) {
 	}
 	e.around("after", pl.After)
 
-	fmt.Fprintf(w, "\nin all\t%d cells", len(engine.Cells(pl)))
+	fmt.Fprintf(w, "\nin all\t%s", counted(len(engine.Cells(pl)), "cell"))
 	if e.iterations > 0 {
 		fmt.Fprintf(w, ", %d iterations that are known before", e.iterations)
 	}
@@ -243,6 +243,9 @@ func (e *explanation) call(step *plan.Step, indent, extra string) {
 		for host, lab := range e.plan.Placeholders {
 			at = strings.ReplaceAll(at, host, lab)
 		}
+		if call, ok := a.Call.(fmt.Stringer); ok {
+			at = call.String() + " at " + at
+		}
 		on := ""
 		if len(e.plan.Targets) > 1 {
 			on = target.Name + ": "
@@ -253,6 +256,14 @@ func (e *explanation) call(step *plan.Step, indent, extra string) {
 		}
 		e.line("%s%s%s%s %s, %s%s%s", indent, on, name, a.Driver, at, expectations(a), captures, extra)
 	}
+}
+
+// counted is a number of things: "1 cell", "2 cells".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func span(s plan.Span) string {
