@@ -113,7 +113,15 @@ func wilson(k, n int64) (low, high float64, ok bool) {
 	N, p := float64(n), float64(k)/float64(n)
 	centre := (p + z*z/(2*N)) / (1 + z*z/N)
 	half := z / (1 + z*z/N) * math.Sqrt(p*(1-p)/N+z*z/(4*N*N))
-	return max(0, centre-half), min(1, centre+half), true
+	low, high = max(0, centre-half), min(1, centre+half)
+	// At the ends the bound is the end itself, but for what floating point leaves of the difference.
+	if k == 0 {
+		low = 0
+	}
+	if k == n {
+		high = 1
+	}
+	return low, high, true
 }
 
 // percentileInterval lies between two order statistics: that of the greatest rank l with P(B < l) <= 2.5 % and that of the

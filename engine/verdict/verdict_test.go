@@ -349,4 +349,12 @@ func TestIntervals(t *testing.T) {
 	if low, high, _ := wilson(0, 100); low != 0 || math.Abs(high-0.0370) > 1e-4 {
 		t.Errorf("none of 100: %v to %v", low, high)
 	}
+	for n := range int64(500) {
+		if low, high, ok := wilson(0, n+1); !ok || low != 0 || high >= 1 {
+			t.Errorf("none of %d: %v to %v", n+1, low, high)
+		}
+		if low, high, ok := wilson(n+1, n+1); !ok || low <= 0 || high != 1 {
+			t.Errorf("all of %d: %v to %v", n+1, low, high)
+		}
+	}
 }
