@@ -21,7 +21,7 @@ func (p *Plan) Smells() diag.Findings {
 			}
 			f := diag.Finding{Place: place, EndColumn: place.Column + ad.Length, Severity: diag.Warning, Message: fmt.Sprintf(format, args...)}
 			for _, known := range out {
-				if known.Place == f.Place && known.Message == f.Message {
+				if known.File == f.File && known.Line == f.Line && known.Message == f.Message {
 					return
 				}
 			}
