@@ -103,7 +103,7 @@ func speed(perSecond float64) string {
 
 // openLab starts the lab that a plan describes, whether or not its targets lead there.
 func (p *program) openLab(ctx context.Context, file string) (*lab.Spec, *lab.Lab, int, error) {
-	plans, good := p.load([]string{file}, plan.Options{Drivers: allDrivers(), Sinks: sinkKinds()})
+	plans, good := p.load([]string{file}, plan.Options{Drivers: allDrivers(), Sinks: sinkKinds(), LabOnly: true})
 	if !good {
 		return nil, nil, verdict.ExitUsage, nil
 	}

@@ -534,6 +534,9 @@ func (c *checker) constant(n ast.Node, root Root, path []part) *term {
 	case nil:
 		c.fail(t.at, c.textOf(t.at)+" has no value", "")
 		return nil
+	case Missing:
+		c.fail(t.at, string(v), "")
+		return nil
 	default:
 		c.fail(t.at, c.textOf(t.at)+" is not a number or a quantity", "")
 		return nil

@@ -269,6 +269,10 @@ func (b *builder) root(n ast.Node, path []part, names []string, members []*ast.M
 	}
 	used = max(0, min(used, len(names)))
 	var r *node
+	why, missing := v.(Missing)
+	if missing {
+		v = nil
+	}
 	if m, ok := v.(Moment); ok {
 		r = b.node(evalAtCall, n, dynamic)
 		r.moment = m
@@ -289,6 +293,9 @@ func (b *builder) root(n ast.Node, path []part, names []string, members []*ast.M
 		if path[0].name == "env" && used > 0 {
 			r.absent = true
 			r.fault.Message = "environment variable " + path[used].name + " is not set"
+			if missing {
+				r.fault.Message = string(why)
+			}
 			r.fault.Hint = `write ${` + r.text() + ` ?? "default"} if it may be missing`
 		}
 	}

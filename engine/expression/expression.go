@@ -28,13 +28,17 @@ func (e *Error) Error() string {
 }
 
 // Root resolves what follows one of the names known before the load, such as env, vars, target or lab. path has the
-// names after the root, as far as written. It returns the value (string, int64, float64, bool, nil, map[string]any,
-// []any, or a Moment) and how many names of path led to it; the rest is looked up in the value. An error about one name of path is a
-// *NameError.
+// names after the root, as far as written. It returns the value (string, int64, float64, bool, nil, Missing,
+// map[string]any, []any, or a Moment) and how many names of path led to it; the rest is looked up in the value. An error
+// about one name of path is a *NameError.
 //
 // It is called once per reference, while parsing, and not at all for a reference that can't be reached, such as the
 // right side of ?? where the left one has a value.
 type Root func(path []string) (value any, used int, err error)
+
+// Missing is what a Root gives for a value that is not there, where it knows more than that: the reason, as in
+// "environment variable X is empty". To ?? it is nothing, as nil is.
+type Missing string
 
 // NameError says which name of a path a Root could not resolve.
 type NameError struct {

@@ -35,6 +35,8 @@ type Options struct {
 	NoLab bool   // leading to the lab is an error
 	// Offline takes placeholders for secrets that can't be read, for plans that are only looked at.
 	Offline bool
+	// LabOnly accepts a plan without scenarios, for what wants nothing but its lab.
+	LabOnly bool
 }
 
 // Load reads a plan from a file. The plan is nil if any of the findings is an error.
@@ -86,6 +88,7 @@ func Parse(file string, text []byte, opt Options) (*Plan, diag.Findings) {
 		format: newFormat(opt.Drivers, opt.Sinks),
 		names:  &names{kinds: map[string]expression.Kind{}, first: map[string]diag.Place{}},
 	}
+	find(b.format.plan, "scenarios").Required = !opt.LabOnly
 	p := b.plan(root, text)
 	p.hide(b.hidden)
 	found := b.sorted()
@@ -192,7 +195,7 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 	p.Against = b.against(s.n.value("against"), s.n.keyOf("against"))
 
 	b.conditions()
-	if b.findings.HasErrors() {
+	if b.findings.HasErrors() || root.value("scenarios") == nil {
 		// Addresses of what could not be decoded would only be found to lead nowhere.
 		b.assertions(p, written, false)
 		return p

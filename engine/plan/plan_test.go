@@ -58,6 +58,8 @@ func readFixture(t *testing.T, file string) (text, want string, opt Options) {
 			opt.Environment = value
 		case "no-lab":
 			opt.NoLab = true
+		case "lab-only":
+			opt.LabOnly = true
 		case "lab":
 			opt.Lab = map[string]map[string]string{"direct": {"api": "https://127.0.0.1:4000"}, "hybrid": {"api": "https://127.0.0.1:4001"}}
 			opt.Roots = []byte("PEM")

@@ -64,11 +64,17 @@ func (b *binder) env(path []string) (any, int, error) {
 	if len(path) == 0 {
 		return nil, 0, &expression.NameError{Index: -1, Message: "env needs the name of a variable", Hint: "write env.NAME"}
 	}
-	if v, ok := b.opt.Env(path[0]); ok && v != "" {
+	switch v, ok := b.opt.Env(path[0]); {
+	case !ok:
+		return nil, 1, nil
+	case v == "":
+		return expression.Missing(emptyVariable(path[0])), 1, nil
+	default:
 		return v, 1, nil
 	}
-	return nil, 1, nil
 }
+
+func emptyVariable(name string) string { return "environment variable " + name + " is empty" }
 
 func (b *binder) varsRoot(path []string) (any, int, error) {
 	if len(path) == 0 {

@@ -281,7 +281,11 @@ func (b *binder) secrets(n, key *node) {
 					b.secret[p.key.text] = "unset"
 					continue
 				}
-				b.on(env.node, "set it, or take the secret from a file", "environment variable %s is not set", env.text)
+				message := "environment variable " + env.text + " is not set"
+				if ok {
+					message = emptyVariable(env.text)
+				}
+				b.on(env.node, "set it, or take the secret from a file", "%s", message)
 				continue
 			}
 			value = v
