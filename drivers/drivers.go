@@ -36,6 +36,10 @@ type Driver interface {
 }
 
 // Call is one prepared step for one target: immutable, and shared by all users.
+//
+// One that is a fmt.Stringer, as those of all drivers here are, says on one line what it asks of its endpoint, as in
+// "GET /cart?id=${...}": without the endpoint's name, with ${...} for what depends on the moment of the call, and without
+// what a plan keeps in headers, bodies and arguments.
 type Call interface {
 	Endpoint() Endpoint
 }

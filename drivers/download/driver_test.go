@@ -304,6 +304,14 @@ func TestSuccess(t *testing.T) {
 	}
 }
 
+// A call says what it requests.
+func TestCallDescribesItself(t *testing.T) {
+	call := drivertest.Prepare(t, New(), drivertest.Fields{"url": "http://me:hunter2@a.test/file?size=64MiB", "parts": 4})
+	if got := fmt.Sprint(call); got != "GET /file?size=64MiB" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A download that fails says how the body of the answer begins, in parts or not, and one that succeeds says nothing of it.
 func TestExcerpt(t *testing.T) {
 	addr, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -66,6 +66,9 @@ type header struct {
 // Endpoint implements drivers.Call.
 func (c *call) Endpoint() drivers.Endpoint { return c.endpoint }
 
+// String is the method: "package.Service/Method".
+func (c *call) String() string { return c.service + "/" + c.method }
+
 // Prepare implements drivers.Driver.
 //
 // Where the schema comes by reflection, the fields that need it are checked, and messages are encoded, when the client

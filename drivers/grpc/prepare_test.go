@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,16 @@ func faults(t testing.TB, f drivertest.Fields) []string {
 		out = append(out, e.Error())
 	}
 	return out
+}
+
+// A call says its method, however the plan wrote it.
+func TestCallDescribesItself(t *testing.T) {
+	for _, name := range []string{"demo.v1.Echo/Unary", "/demo.v1.Echo/Unary", "demo.v1.Echo.Unary"} {
+		call := drivertest.Prepare(t, New(), with(fields(t, "127.0.0.1:1", "Unary", nil), drivertest.Fields{"call": name}))
+		if got := fmt.Sprint(call); got != "demo.v1.Echo/Unary" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
 }
 
 func TestFaults(t *testing.T) {

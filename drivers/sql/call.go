@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/planrun/planrun/drivers"
 )
@@ -22,6 +23,48 @@ type call struct {
 	exec    bool
 	prepare bool
 	keep    bool // an expectation reads the rows
+	shown   string
+}
+
+// String is the statement on one line and shortened, for people.
+func (c *call) String() string { return c.shown }
+
+// maxShown is how many characters of a statement are shown.
+const maxShown = 80
+
+// oneLine is a statement for people: without comments and line breaks, with ${...} for what depends on the moment of the
+// call, and cut at a space, so that no word of it, which might be a secret's, is shown in part.
+func oneLine(text drivers.Template, d dialect) string {
+	var sql strings.Builder
+	for _, t := range drivers.Segments(text) {
+		if v, ok := t.Constant(); ok {
+			sql.Write(drivers.AppendText(nil, v))
+		} else {
+			sql.WriteString("${...}")
+		}
+	}
+	var bare strings.Builder
+	s := scanner{dialect: d, rest: sql.String()}
+	for t, ok := s.next(); ok; t, ok = s.next() {
+		if t.kind == opaque && (strings.HasPrefix(t.text, "--") || strings.HasPrefix(t.text, "/*") || t.text[0] == '#') {
+			t.text = " "
+		}
+		bare.WriteString(t.text)
+	}
+	line, length := "", 0
+	for i, w := range strings.Fields(bare.String()) {
+		n := utf8.RuneCountInString(w)
+		if i > 0 {
+			if length+1+n > maxShown {
+				return line + " ..."
+			}
+			line, length = line+" ", length+1
+		} else if n > maxShown {
+			return "..."
+		}
+		line, length = line+w, length+n
+	}
+	return line
 }
 
 // Endpoint is the database.
@@ -73,6 +116,9 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 		c.bindings.dialect = db.dialect
 	}
 	if text != nil {
+		if db != nil {
+			c.shown = oneLine(text, db.dialect)
+		}
 		if s, ok := text.Constant(); ok {
 			sql := string(drivers.AppendText(nil, s))
 			if strings.TrimSpace(sql) == "" {

@@ -62,6 +62,10 @@ type Body struct {
 // Endpoint implements drivers.Call.
 func (r *Request) Endpoint() drivers.Endpoint { return r.endpoint }
 
+// String is the method and what is requested of the endpoint, for people: "GET /strings?bytes=8192". What depends on the
+// moment of the call is shown as ${...}; headers and bodies, which may hold secrets, are not shown.
+func (r *Request) String() string { return r.Method + " " + r.target.String() }
+
 // Seal completes the request and encodes what is the same for every call.
 func (r *Request) Seal() error {
 	r.endpoint = r.Place.Endpoint()

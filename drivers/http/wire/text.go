@@ -85,6 +85,19 @@ func (x Text) Skeleton() string {
 	return all.String()
 }
 
+// String is the text with ${...} for what is put in at the moment of a call.
+func (x Text) String() string {
+	var all strings.Builder
+	for _, p := range x.parts {
+		if p.template == nil {
+			all.WriteString(p.text)
+		} else {
+			all.WriteString("${...}")
+		}
+	}
+	return all.String()
+}
+
 // Append appends the text of one call.
 func (x Text) Append(dst []byte, in *drivers.Input) ([]byte, error) {
 	for _, p := range x.parts {
