@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/http/wire"
 )
@@ -64,6 +66,9 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 		if word, rest, ok := splitMethod(op.Template("url")); ok {
 			if op.Has("method") {
 				return nil, drivers.FieldErrors{op.Errorf("method", "the URL has a method in front already: %s", word)}
+			}
+			if near := intended(word); near != "" {
+				return nil, drivers.FieldErrors{op.Errorf("url", "%q is no method that servers know", word).WithHint("did you mean %s?", near)}
 			}
 			method = word
 			split.Values = split.With("url", rest)
@@ -121,8 +126,36 @@ func target(op *drivers.Op) (at, method string, err *drivers.FieldError) {
 			return "", "", op.Errorf("method", "%q is no method", m)
 		}
 		method = strings.ToUpper(m)
+		if near := intended(method); near != "" {
+			return "", "", op.Errorf("method", "%q is no method that servers know", m).WithHint("did you mean %s?", near)
+		}
 	}
 	return at, method, nil
+}
+
+// registered are methods that are spelt like more common ones and are not mistaken for them (IANA's registry of HTTP
+// methods).
+var registered = []string{"ACL", "BIND", "CHECKIN", "CHECKOUT", "CONNECT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
+	"MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "QUERY", "REBIND", "REPORT", "SEARCH", "TRACE",
+	"UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL"}
+
+// intended returns the method that an unknown one in capitals is most likely a misspelling of: two letters differ at
+// most. It is "" for methods that are known, and for those unlike any.
+func intended(method string) string {
+	if slices.Contains(registered, method) {
+		return ""
+	}
+	best, least := "", 3
+	for _, m := range methods {
+		m = strings.ToUpper(m)
+		if m == method {
+			return ""
+		}
+		if d := levenshtein.ComputeDistance(method, m); d < least {
+			best, least = m, d
+		}
+	}
+	return best
 }
 
 func isMethod(s string) bool {

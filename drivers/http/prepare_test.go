@@ -26,6 +26,25 @@ func TestFaults(t *testing.T) {
 		{drivertest.Fields{"url": "http://a/", "method": dynamic}, "method: method must be known before the load: it can't depend on the iteration or the user"},
 		{drivertest.Fields{"url": "http://a/", "method": "connect"}, "url: CONNECT is for proxies: use proxy"},
 		{drivertest.Fields{"get": "example.test/x"}, "get: a URL begins with http:// or https://: write https://example.test/x"},
+		{drivertest.Fields{"url": "GTE http://a/"}, `url: "GTE" is no method that servers know: did you mean GET?`},
+		{drivertest.Fields{"url": "pots http://a/"}, `url: "POTS" is no method that servers know: did you mean POST?`},
+		{drivertest.Fields{"url": "http://a/", "method": "Delet"}, `method: "Delet" is no method that servers know: did you mean DELETE?`},
+		{drivertest.Fields{"get": "http://a:65536/"}, "get: 65536 is no port: they go from 1 to 65535"},
+		{drivertest.Fields{"get": "https://[::1]:0"}, "get: 0 is no port: they go from 1 to 65535"},
+		{drivertest.Fields{"get": "http://a:99999999999999999999/"}, "get: 99999999999999999999 is no port: they go from 1 to 65535"},
+		{drivertest.Fields{"get": "http://a/", "proxy": "http://b:70000"}, "proxy: 70000 is no port: they go from 1 to 65535"},
+		{drivertest.Fields{"get": "$NEAR"}, "get: a URL begins with http:// or https://: write ${env.NEAR}"},
+		{drivertest.Fields{"url": "GET $NEAR/x"}, "url: a URL begins with http:// or https://: write ${env.NEAR}"},
+		{drivertest.Fields{"get": "$vars.near/x"}, "get: a URL begins with http:// or https://: write ${vars.near}"},
+		{drivertest.Fields{"get": "{{ env.NEAR }}"}, "get: a URL begins with http:// or https://: write ${env.NEAR}"},
+		{drivertest.Fields{"url": "GET {{NEAR}}/x"}, "url: a URL begins with http:// or https://: write ${env.NEAR} or ${vars.NEAR}"},
+		{drivertest.Fields{"get": drivertest.Mix{"$NEAR/", dynamic}}, "get: a URL begins with http:// or https://: write ${env.NEAR}"},
+		{drivertest.Fields{"get": "https://$NEAR/x"}, `get: "$NEAR" is no host: write ${env.NEAR}`},
+		{drivertest.Fields{"get": "https://{{ env.NEAR }}:80/x"}, `get: "{{ env.NEAR }}:80" is no host: write ${env.NEAR}`},
+		{drivertest.Fields{"get": "http:/127.0.0.1/"}, "get: a URL begins with http:// or https://: write http://127.0.0.1/"},
+		{drivertest.Fields{"get": "HTTPS:me:hunter2@a.test/x"}, "get: a URL begins with http:// or https://: write https://a.test/x"},
+		{drivertest.Fields{"get": "http//a.test"}, "get: a URL begins with http:// or https://: write http://a.test"},
+		{drivertest.Fields{"get": "httpbin.test/x"}, "get: a URL begins with http:// or https://: write https://httpbin.test/x"},
 		{drivertest.Fields{"get": "ftp://a/"}, "get: a URL begins with http:// or https://, not with ftp://"},
 		{drivertest.Fields{"get": "/cart"}, "get: a path needs an address in front of it: write the whole URL, or give the target a url"},
 		{drivertest.Fields{"get": "http:///x"}, `get: "" is no host: write scheme://host:port/path; a password with special characters is percent-encoded`},
@@ -61,6 +80,18 @@ func TestFaults(t *testing.T) {
 		var errs drivers.FieldErrors
 		if !errors.As(err, &errs) {
 			t.Errorf("%v: %T has no places", c.fields, err)
+		}
+	}
+}
+
+// Methods that are unlike those which servers know, or that others have registered, are sent as they are.
+func TestRareMethods(t *testing.T) {
+	d := New()
+	for _, m := range []string{"PURGE", "BAN", "LOCK", "PROPFIND", "ORDERPATCH", "TRACE", "update"} {
+		for _, fields := range []drivertest.Fields{{"url": m + " http://a/"}, {"url": "http://a/", "method": m}} {
+			if _, err := d.Prepare(drivertest.NewOp(t, d, fields)); err != nil {
+				t.Errorf("%v: %v", fields, err)
+			}
 		}
 	}
 }

@@ -3,8 +3,11 @@ package wire
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
@@ -114,6 +117,8 @@ func Parse(op *drivers.Op, at, method string) (*Request, drivers.FieldErrors) {
 		u, err := url.Parse(proxy)
 		if err != nil || u.Scheme != "http" || u.Hostname() == "" {
 			errs = append(errs, op.Errorf("proxy", "a proxy is given as http://host:port"))
+		} else if err := checkPort(u.Port()); err != nil {
+			errs = append(errs, op.Errorf("proxy", "%v", err))
 		}
 		p.Proxy = u
 	}
@@ -167,6 +172,8 @@ func parseURL(op *drivers.Op, at string) (target Text, origin *url.URL, err erro
 		return parseOpaque(op, at, t)
 	}
 	switch {
+	case !found && schemeHint(text) != "":
+		return Text{}, nil, op.Errorf(at, "a URL begins with http:// or https://").WithHint("%s", schemeHint(text))
 	case !found && strings.HasPrefix(text, "/"):
 		return Text{}, nil, op.Errorf(at, "a path needs an address in front of it").WithHint("write the whole URL, or give the target a url")
 	case !found && rest < len(segments):
@@ -215,9 +222,67 @@ func parseOrigin(op *drivers.Op, at, scheme, authority string) (*url.URL, error)
 	if err != nil || u.Hostname() == "" {
 		// The text of the error holds the URL, and with it perhaps a password.
 		host := authority[strings.LastIndex(authority, "@")+1:]
-		return nil, op.Errorf(at, "%q is no host", clean(host)).WithHint("write scheme://host:port/path; a password with special characters is percent-encoded")
+		hint := variableHint(host)
+		if hint == "" {
+			hint = "write scheme://host:port/path; a password with special characters is percent-encoded"
+		}
+		return nil, op.Errorf(at, "%q is no host", clean(host)).WithHint("%s", hint)
+	}
+	if hint := variableHint(u.Hostname()); hint != "" {
+		return nil, op.Errorf(at, "%q is no host", clean(u.Hostname())).WithHint("%s", hint)
+	}
+	if err := checkPort(u.Port()); err != nil {
+		return nil, op.Errorf(at, "%v", err)
 	}
 	return u, nil
+}
+
+// checkPort tells whether the port of a URL, if there is one, can be dialled.
+func checkPort(port string) error {
+	if port == "" {
+		return nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%s is no port: they go from 1 to 65535", clean(port))
+	}
+	return nil
+}
+
+var (
+	nearlyScheme  = regexp.MustCompile(`^(?i)(https?)(?::/?|//)([^/].*)$`)
+	shellVariable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)(\.[A-Za-z_][A-Za-z0-9_]*)*`)
+	doubleBraces  = regexp.MustCompile(`^\{\{\s*\.?([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}`)
+)
+
+// schemeHint says what to write for a text that lacks the beginning of a URL, "" if that is not sure.
+func schemeHint(text string) string {
+	if m := nearlyScheme.FindStringSubmatch(text); m != nil {
+		return "write " + strings.ToLower(m[1]) + "://" + clean(m[2])
+	}
+	return variableHint(text)
+}
+
+// variableHint says what to write for a variable in the form of a shell or of another template language, "" if text
+// does not begin with one.
+func variableHint(text string) string {
+	if m := shellVariable.FindStringSubmatch(text); m != nil {
+		if m[2] != "" && isRoot(m[1]) {
+			return "write ${" + m[0][1:] + "}"
+		}
+		return "write ${env." + m[1] + "}"
+	}
+	if m := doubleBraces.FindStringSubmatch(text); m != nil {
+		if strings.Contains(m[1], ".") {
+			return "write ${" + m[1] + "}"
+		}
+		return "write ${env." + m[1] + "} or ${vars." + m[1] + "}"
+	}
+	return ""
+}
+
+// isRoot tells whether a name is one of those that an expression may begin with.
+func isRoot(name string) bool {
+	return slices.Contains([]string{"env", "vars", "target", "lab", "data", "secret", "matrix"}, name)
 }
 
 // parseOpaque finds the origin of a URL that is one ${...} as a whole.
