@@ -308,15 +308,18 @@ func (c *checker) resolve(a *Address, path []part) bool {
 				good = false
 			}
 		default:
-			c.unknown(p, i == 0 && last)
+			c.unknown(p, i == 0, last)
 			return false
 		}
 	}
 	return good
 }
 
-// unknown reports a name that is nothing.
-func (c *checker) unknown(p part, alone bool) {
+// mostNames is up to how many names are listed where none is near to an unknown one: a longer list helps nobody.
+const mostNames = 8
+
+// unknown reports a name that is nothing, the first or the last of an address.
+func (c *checker) unknown(p part, first, last bool) {
 	if p.call && (p.name == "delta" || p.name == "change") {
 		c.fail(p.at, p.name+" stands in front of the whole address", "write it as in "+p.name+"(hybrid.p50)")
 		return
@@ -343,12 +346,14 @@ func (c *checker) unknown(p part, alone bool) {
 	for _, g := range Groups {
 		valid = append(valid, g.Name)
 	}
-	if alone {
+	if first && last {
 		valid = append(valid, roots...)
 	}
 	hint := ""
 	if s := diag.Suggest(p.name, valid); s != "" {
 		hint = "did you mean " + s + "?"
+	} else if n := c.names.All(); !last && len(n) > 0 && len(n) <= mostNames {
+		hint = "names here are " + strings.Join(n, ", ")
 	}
 	c.fail(p.at, "unknown name "+strconv.Quote(p.name), hint)
 }
@@ -373,7 +378,11 @@ func (c *checker) metric(a *Address, p part, info MetricInfo) bool {
 		case digits[0] == '0':
 			return fail(p.name+" has a leading zero", "write p"+strings.TrimLeft(digits, "0"))
 		case len(digits) > 2:
-			return fail("unknown percentile "+shorten(p.name, 20), "write p("+shorten(digits[:2]+"."+digits[2:], 20)+")")
+			hint := "write p(...) with a number below 100"
+			if short := strings.TrimRight(digits[2:], "0"); digits[0] == '9' && short != "" { // as p999 is p99.9
+				hint = "write p(" + shorten(digits[:2]+"."+short, 20) + ")"
+			}
+			return fail("unknown percentile "+shorten(p.name, 20), hint)
 		default:
 			value = float64(n)
 		}

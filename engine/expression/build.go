@@ -1,8 +1,10 @@
 package expression
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,7 +102,7 @@ func (b *builder) build(n ast.Node) *node {
 		if f, ok := n.Callee.(*ast.IdentifierNode); ok {
 			return b.function(n, f.Value, n.Arguments)
 		}
-		b.fail(b.span(n.Callee), b.text(n.Callee)+" is not a function", "")
+		b.fail(b.span(n.Callee), b.text(n.Callee)+" is not a function", b.methodHint(n))
 		return nil
 	case *ast.BuiltinNode:
 		return b.each(n)
@@ -114,6 +116,24 @@ func (b *builder) build(n ast.Node) *node {
 		b.fail(b.span(n), "can't use "+shorten(b.text(n), 40)+" here", "")
 	}
 	return nil
+}
+
+// methodHint says how to write what other languages have a method for, as in body.contains("x").
+func (b *builder) methodHint(n *ast.CallNode) string {
+	m, ok := n.Callee.(*ast.MemberNode)
+	if !ok || len(n.Arguments) != 1 {
+		return ""
+	}
+	name, ok := m.Property.(*ast.StringNode)
+	if !ok {
+		return ""
+	}
+	for _, operator := range []string{"contains", "startsWith", "endsWith", "matches"} {
+		if strings.EqualFold(strings.ReplaceAll(name.Value, "_", ""), operator) {
+			return "write " + b.text(m.Node) + " " + operator + " " + b.text(n.Arguments[0])
+		}
+	}
+	return ""
 }
 
 func (b *builder) all(nodes []ast.Node) ([]*node, bool) {
@@ -384,12 +404,37 @@ func (b *builder) unknown(at span, name string) {
 		hint = "limits for times are assertions, such as p95 < 300ms"
 	case calls[name] != nil:
 		hint = "write " + calls[name].form
+	case b.inTemplate() && name == "uuid":
+		hint = "write uuid()"
+	case b.inTemplate() && name == "random":
+		hint = "write random(1, 100)"
+	case beginning(name, valid) != "":
+		hint = "did you mean " + beginning(name, valid) + "?"
 	case b.inTemplate() && slices.Contains(commonAnswers, name):
 		hint = "what an answer has is captured first, as in capture: {seen: " + name + "}"
 	case env && name == strings.ToUpper(name) && len(name) > 1:
 		hint = "write env." + name
+	case len(b.answer) > 0 && len(b.answer) <= mostNames:
+		hint = "an answer has " + strings.Join(slices.Sorted(maps.Keys(b.answer)), ", ")
+	case len(b.answer) == 0 && len(valid) <= mostNames+2: // two of them are there always
+		hint = "names here are " + strings.Join(valid, ", ")
 	}
 	b.fail(at, "unknown name "+strconv.Quote(shorten(name, 40)), hint)
+}
+
+// beginning returns the only valid name that begins with name, as random does with rand; "" if there is none.
+func beginning(name string, valid []string) string {
+	found := ""
+	for _, v := range valid {
+		if len(name) < 3 || !strings.HasPrefix(v, name) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = v
+	}
+	return found
 }
 
 // quantity is a number with a unit. Only sizes can be calculated with, and only where there is an answer.
@@ -918,7 +963,7 @@ func (b *builder) unknownFunction(at span, name string) {
 	}
 	slices.Sort(valid)
 	hint := ""
-	if s := diag.Suggest(name, valid); s != "" {
+	if s := cmp.Or(beginning(name, valid), diag.Suggest(name, valid)); s != "" {
 		hint = "did you mean " + s + "?"
 	}
 	_, known := b.answer[name]

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,7 +148,15 @@ func (s *source) rewrite() string {
 			for j < len(s.runes) && (identifierRune(s.runes[j]) || s.runes[j] == '.') {
 				j++
 			}
-			s.fail(span{i, j}, "expected a name after the dot", "write [0] for the first element of a list")
+			at := span{i, j}
+			for at.from > 0 && identifierRune(s.runes[at.from-1]) {
+				at.from--
+			}
+			if dottedPercentile.MatchString(s.textOf(at)) {
+				s.fail(at, s.textOf(at)+" is no name", decimalPercentile(s.textOf(at)))
+			} else {
+				s.fail(span{i, j}, "expected a name after the dot", "write [0] for the first element of a list")
+			}
 			i = j
 		case asciiDigit(r), r == '.' && asciiDigit(at(i+1)):
 			i = s.literal(i, out)
@@ -156,6 +165,18 @@ func (s *source) rewrite() string {
 		}
 	}
 	return string(out)
+}
+
+var dottedPercentile = regexp.MustCompile(`^p[0-9]{1,2}\.[0-9]+$`)
+
+// decimalPercentile says how to write a percentile such as p99.9.
+func decimalPercentile(text string) string {
+	number := text[1:]
+	name := "p" + strings.Replace(number, ".", "", 1)
+	if _, long := longPercentiles[name]; long {
+		return "write " + name + " or p(" + number + ")"
+	}
+	return "write p(" + number + ")"
 }
 
 // afterDot tells whether a number begins at i, dot included, where only the name of a member can stand.

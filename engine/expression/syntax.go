@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,6 +96,9 @@ func (s *source) unexpected(at span, kind string) {
 		glued := string(s.runes[before.from:before.to]) + word
 		if _, err := quantity.Parse(glued); err == nil {
 			s.fail(span{before.from, at.to}, "unexpected space in "+s.textOf(span{before.from, at.to}), "write "+glued+" without a space")
+			return
+		} else if e := (*quantity.Error)(nil); errors.As(err, &e) && e.Hint != "" {
+			s.fail(span{before.from, at.to}, "unexpected space in "+s.textOf(span{before.from, at.to}), e.Hint)
 			return
 		}
 	case kind == "Operator" && word == "!" || word == "not":

@@ -71,6 +71,12 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 		return nil, nil, nil
 	}
 	before := b.faults()
+	if missing := requiredOf(kind.Keys); len(params.pairs) == 0 && len(missing) > 0 {
+		b.on(key, "write "+example(kind), "%s needs %s", kind.Key, strings.Join(missing, ", "))
+		torn := *params
+		torn.torn = true // so that they are not missed again
+		params = &torn
+	}
 	s := b.section(under(around, params, common...), key, kind.Keys, b.scope)
 	p := &Phase{
 		Title: s.text("title"), Place: b.place(key), Kind: Kind(kind.Key),
@@ -117,6 +123,17 @@ func (b *binder) phase(it, around *node, scenario string) (*Phase, *node, []*wri
 		b.capacity(s, p, scenario, sound)
 	}
 	return p, nameNode, b.asserts(s.node("assert"), scenario, p.Name)
+}
+
+// requiredOf lists the keys of fields that have to be there.
+func requiredOf(fields []Field) []string {
+	var out []string
+	for _, f := range fields {
+		if f.Required {
+			out = append(out, f.Key)
+		}
+	}
+	return out
 }
 
 // example shows a kind with what it most likely needs.

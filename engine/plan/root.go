@@ -76,6 +76,9 @@ func (b *binder) env(path []string) (any, int, error) {
 
 func emptyVariable(name string) string { return "environment variable " + name + " is empty" }
 
+// mostNames is up to how many names are listed where none is near to an unknown one: a longer list helps nobody.
+const mostNames = 8
+
 func (b *binder) varsRoot(path []string) (any, int, error) {
 	if len(path) == 0 {
 		return nil, 0, &expression.NameError{Index: -1, Message: "vars needs the name of a variable", Hint: "write vars.name"}
@@ -86,7 +89,9 @@ func (b *binder) varsRoot(path []string) (any, int, error) {
 		hint := ""
 		if near := diag.Suggest(path[0], known); near != "" {
 			hint = "did you mean vars." + near + "?"
-		} else if len(known) > 0 {
+		} else if len(known) == 0 {
+			hint = "the plan has no vars"
+		} else if len(known) <= mostNames {
 			hint = "variables are " + strings.Join(known, ", ")
 		}
 		return nil, 0, &expression.NameError{Index: 0, Message: fmt.Sprintf("there is no variable %q", path[0]), Hint: hint}
