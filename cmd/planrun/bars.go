@@ -10,12 +10,14 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 )
 
 // bars are three of them, for the run, the phase and the round, and a line of figures. They fit the terminal's width.
 type bars struct {
 	out   *os.File
 	mpb   *mpb.Progress
+	place *console
 	lines [3]*mpb.Bar
 	shown atomic.Pointer[state]
 	fixed int // columns; 0 asks the terminal
@@ -27,10 +29,12 @@ const label = "phase "
 // barTotal is what a bar is at its end.
 const barTotal = 1000
 
-func newBars(out *os.File) *bars {
+// newBars shows a state until draw shows another.
+func newBars(out *os.File, first state) *bars {
 	b := &bars{out: out}
-	b.shown.Store(&state{})
-	b.mpb = mpb.New(mpb.WithOutput(out), mpb.WithWidth(b.barWidth()), mpb.WithAutoRefresh())
+	b.place = &console{out: out, size: b.size}
+	b.shown.Store(&first)
+	b.mpb = mpb.New(mpb.WithConsoleWriter(b.place), mpb.WithWidth(b.barWidth()), mpb.WithAutoRefresh())
 	texts := [3]struct {
 		name string
 		of   func(s *state) string
@@ -54,16 +58,26 @@ func newBars(out *os.File) *bars {
 }
 
 // Write prints above the bars.
-func (b *bars) Write(p []byte) (int, error) { return b.mpb.Write(p) }
+func (b *bars) Write(p []byte) (int, error) { return b.place.Write(p) }
+
+// wipe takes the bars away at once and for good; what is written from now on is for others to show.
+func (b *bars) wipe() { b.place.end() }
 
 func (b *bars) columns() int {
+	columns, _ := b.size()
+	return columns
+}
+
+// size is the terminal's, or what is usual where it tells none.
+func (b *bars) size() (columns, rows int) {
+	columns, rows = 80, 24
 	if b.fixed > 0 {
-		return b.fixed
+		return b.fixed, rows
 	}
-	if n := width(b.out); n > 0 {
-		return n
+	if c, r, err := term.GetSize(int(b.out.Fd())); err == nil && c > 0 && r > 0 {
+		columns, rows = c, r
 	}
-	return 80
+	return columns, rows
 }
 
 func (b *bars) barWidth() int { return min(24, max(8, b.columns()/4)) }
@@ -101,6 +115,7 @@ func (b *bars) close() {
 		l.Abort(true)
 	}
 	b.mpb.Shutdown()
+	b.wipe()
 }
 
 func share(done, all float64) float64 {

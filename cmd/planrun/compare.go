@@ -17,7 +17,7 @@ type compareCommand struct {
 	Assert         []string `placeholder:"EXPR" sep:"none" help:"Judge the later run, and exit as a run does: change(p95, previous) < 10%. May be given several times."`
 	Force          bool     `help:"Compare runs of unlike plans too, by what they have in common."`
 	AnyEnvironment bool     `help:"Compare runs from unlike machines too."`
-	Output         []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report. May be given several times."`
+	Output         []string `short:"o" placeholder:"KIND=PATH" sep:"none" help:"Write a report: ${outputs}. May be given several times."`
 }
 
 func (c *compareCommand) run(p *program) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -33,10 +34,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Exit(func(code int) { exit = code }),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"outputs": strings.Join(outputKinds, ", ")},
+		kong.Vars{"outputs": strings.Join(outputKinds, ", "), "version": versionLine()},
 	)
 	if err != nil {
 		panic(err) // the command line's own description is wrong
+	}
+	for _, c := range commandsOf(parser.Model) {
+		if !strings.Contains(c.path, " ") {
+			p.commands = append(p.commands, c.path)
+		}
 	}
 	if len(args) == 0 {
 		// A pipeline whose list of plans came out empty must not pass.
@@ -53,6 +59,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	p.quiet = cli.Quiet
 	code, err := p.dispatch(kctx, &cli)
+	if exit >= 0 {
+		return exit // help
+	}
 	if err != nil {
 		p.message("%s", err)
 		if code == verdict.ExitPassed {
@@ -64,7 +73,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // commandLine is every command and flag. Its tags are the help.
 type commandLine struct {
-	Quiet bool `short:"q" help:"No progress, only the result and errors."`
+	Quiet       bool             `short:"q" help:"No progress, only the result and errors."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Run        runCommand        `cmd:"" default:"withargs" help:"Run plans and judge them (the default)."`
 	Validate   validateCommand   `cmd:"" help:"Check plans and print every finding, without sending anything."`
@@ -79,6 +89,20 @@ type commandLine struct {
 	Schema     schemaCommand     `cmd:"" help:"Print the JSON schema of plans, for editors."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
+	Help       helpCommand       `cmd:"" help:"Print this help, or that of a command."`
+}
+
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"A command."`
+}
+
+func (c *helpCommand) run(p *program, parser *kong.Kong) (int, error) {
+	if len(c.Command) > 0 && !slices.Contains(p.commands, c.Command[0]) {
+		return verdict.ExitUsage, fmt.Errorf("help: there is no command %q; planrun --help shows them", c.Command[0])
+	}
+	// Printing it ends the parse as it ends a program.
+	_, err := parser.Parse(append(slices.Clone(c.Command), "--help"))
+	return verdict.ExitUsage, err
 }
 
 // program is what every command needs of the world.
@@ -86,13 +110,23 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	quiet          bool
-	pipeline       *pipeline            // nil outside of one
-	above          atomic.Pointer[bars] // what messages must stand above; nil without
+	pipeline       *pipeline              // nil outside of one
+	above          atomic.Pointer[bars]   // what messages must stand above; nil without
+	results        atomic.Pointer[string] // the results file that is being written; nil without
+	commands       []string               // names of the commands
 }
 
-// message writes one line for the person at the terminal, or in the log.
+// message writes to the person at the terminal, or in the log. Each line says whose it is, unless it is indented, as one
+// that goes on with the line before.
 func (p *program) message(format string, args ...any) {
-	text := fmt.Sprintf("planrun: "+format+"\n", args...)
+	var b strings.Builder
+	for line := range strings.Lines(fmt.Sprintf(format, args...) + "\n") {
+		if strings.TrimLeft(line, " \t\n") == line {
+			b.WriteString("planrun: ")
+		}
+		b.WriteString(line)
+	}
+	text := b.String()
 	if b := p.above.Load(); b != nil {
 		if _, err := io.WriteString(b, text); err == nil {
 			return
@@ -139,7 +173,9 @@ func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
 	case "version":
 		return cli.Version.run(p)
 	case "completion":
-		return cli.Completion.run(p)
+		return cli.Completion.run(p, kctx.Model)
+	case "help":
+		return cli.Help.run(p, kctx.Kong)
 	}
 	return verdict.ExitUsage, fmt.Errorf("unknown command %q", kctx.Command())
 }
@@ -147,6 +183,18 @@ func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
 // explainUsage says what is wrong with a command line.
 func explainUsage(err error) string {
 	return err.Error() + "; planrun --help shows the commands and flags"
+}
+
+// leave says that the program leaves at once, and what it leaves behind.
+func (p *program) leave() {
+	if b := p.above.Swap(nil); b != nil {
+		b.wipe()
+	}
+	text := "interrupted again: left at once, without waiting for what is in flight"
+	if path := p.results.Load(); path != nil {
+		text += "; what was measured until now is in " + *path + ", which planrun check and planrun report read"
+	}
+	p.message("%s", text)
 }
 
 // echo is how long after a signal another one counts as the same: programs such as timeout send it to the process and
@@ -176,7 +224,7 @@ func (p *program) interrupts(says string) (ctx context.Context, stop chan struct
 				if time.Since(first) < echo {
 					continue
 				}
-				p.message("interrupted again: left at once")
+				p.leave()
 				os.Exit(verdict.ExitInterrupted)
 			case <-done:
 				return

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/planrun/planrun/engine/verdict"
 	"github.com/planrun/planrun/sinks"
 	"github.com/planrun/planrun/sinks/csv"
+	"github.com/planrun/planrun/sinks/digest"
 	"github.com/planrun/planrun/sinks/html"
 	"github.com/planrun/planrun/sinks/json"
 	"github.com/planrun/planrun/sinks/junit"
@@ -72,9 +75,77 @@ func parseOutputs(texts []string) ([]output, error) {
 		if !slices.Contains(outputKinds, kind) {
 			return nil, fmt.Errorf("-o %s: unknown kind %q; expected one of %s", text, kind, strings.Join(outputKinds, ", "))
 		}
+		if path == "-" {
+			return nil, fmt.Errorf("-o %s: expected a file, such as %s=report; stdout has the result", text, kind)
+		}
 		list = append(list, output{kind, path})
 	}
-	return list, nil
+	return list, checkOutputs(list)
+}
+
+// checkOutputs tells of reports that could not be written, or that would be written over each other, before anything is
+// measured for them. It leaves nothing behind.
+func checkOutputs(list []output) error {
+	seen := map[string]bool{}
+	for _, o := range list {
+		same := absolute(o.path)
+		if seen[same] {
+			return fmt.Errorf("two reports are written to %s; each needs a file of its own", o.path)
+		}
+		seen[same] = true
+		if err := writable(o.path); err != nil {
+			return fmt.Errorf("the %s report can't be written to %s: %w", o.kind, o.path, err)
+		}
+	}
+	return nil
+}
+
+// absolute is a path by which files can be told from each other.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return filepath.Clean(path)
+}
+
+// writable tries whether a file could be written whose folder need not be there yet.
+func writable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, string(filepath.Separator)) {
+		return errors.New("it is a folder; a report is a file")
+	}
+	folder := filepath.Dir(path)
+	for {
+		info, err := os.Stat(folder)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is a file, not a folder", folder)
+		}
+		if err == nil {
+			break
+		}
+		above := filepath.Dir(folder)
+		if above == folder {
+			return plainly(err)
+		}
+		folder = above
+	}
+	f, err := os.CreateTemp(folder, ".planrun-*")
+	if err != nil {
+		return fmt.Errorf("no file can be made in %s: %w", folder, plainly(err))
+	}
+	f.Close()
+	return plainly(os.Remove(f.Name()))
+}
+
+// plainly is the reason of an error of the file system, without the call that failed and without names of files that only
+// this program knows.
+func plainly(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // planOutputs are the reports that a plan asks for.
@@ -90,17 +161,18 @@ func planOutputs(list []plan.Sink) []output {
 	return outputs
 }
 
-// reports writes every report and shows the run on stdout. A report that can't be written is said, and the others still are.
+// reports writes every report and shows the run on stdout. A report that can't be written is said below the result, and
+// the others still are.
 func (p *program) reports(run *result.Run, path string, outputs []output) int {
 	exit := verdict.ExitPassed
 	var written []terminal.File
-	var paths []string
+	var paths, missing []string
 	if path != "" {
 		written = append(written, terminal.File{What: "results", Path: path})
 	}
 	for _, o := range outputs {
 		if err := writeReport(o.path, func(w io.Writer) error { return newSink(o.kind, cmp.Or(path, run.Path)).Write(w, run) }); err != nil {
-			p.message("can't write the %s report: %s", o.kind, err)
+			missing = append(missing, fmt.Sprintf("can't write the %s report to %s: %s", o.kind, o.path, err))
 			exit = verdict.ExitInconclusive
 			continue
 		}
@@ -112,6 +184,12 @@ func (p *program) reports(run *result.Run, path string, outputs []output) int {
 		p.message("can't write the result: %s", err)
 		exit = verdict.ExitInconclusive
 	}
+	for _, m := range missing {
+		p.message("%s", m)
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(p.stdout, "%s, but not every report was written\n", digest.Of(run).Outcome.Word)
+	}
 	if err := p.pipeline.plan(run, path, paths); err != nil {
 		p.message("can't show everything in the pipeline: %s", err)
 	}
@@ -119,7 +197,14 @@ func (p *program) reports(run *result.Run, path string, outputs []output) int {
 }
 
 // writeReport replaces a report's file whole, or leaves it as it was.
-func writeReport(path string, write func(io.Writer) error) (err error) {
+func writeReport(path string, write func(io.Writer) error) error {
+	return plainly(replaceFile(path, write))
+}
+
+func replaceFile(path string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a folder; a report is a file")
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (p *program) load(files []string, opt plan.Options) ([]*plan.Plan, bool) {
 // missing says that a plan that does not exist may have been meant as a command.
 func (p *program) missing(file string, findings diag.Findings) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && len(findings) > 0 {
-		if near := diag.Suggest(file, commandNames); near != "" {
+		if near := diag.Suggest(file, p.commands); near != "" {
 			findings[0].Hint = "did you mean the command " + near + "?"
 		}
 	}

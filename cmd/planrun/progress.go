@@ -60,7 +60,7 @@ func (p *program) newProgress(pl *plan.Plan) *progress {
 	pr.stop, pr.ended = make(chan struct{}), make(chan struct{})
 	every := silence
 	if f, ok := p.stderr.(*os.File); ok && isTerminal(p.stderr) && os.Getenv("TERM") != "dumb" {
-		pr.bars = newBars(f)
+		pr.bars = newBars(f, pr.state())
 		p.above.Store(pr.bars)
 		pr.off = func() { p.above.Store(nil) }
 		every = 250 * time.Millisecond

@@ -85,6 +85,7 @@ defaults: {timeout: 90s}
 	if code := exitOf(t, err); code != 130 {
 		t.Errorf("exit %d, want 130", code)
 	}
+	contains(t, p.stderr.String(), "interrupted again: left at once", strings.TrimPrefix(p.results(), p.dir+"/"))
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v to leave", took)
 	}

@@ -12,8 +12,13 @@ var release string
 type versionCommand struct{}
 
 func (versionCommand) run(p *program) (int, error) {
-	_, err := fmt.Fprintf(p.stdout, "planrun %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(p.stdout, versionLine())
 	return 0, err
+}
+
+// versionLine is the version, and what it was built with and for.
+func versionLine() string {
+	return fmt.Sprintf("planrun %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the release, the module's version where it was installed as one, or the commit it was built from.
