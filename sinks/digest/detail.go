@@ -17,13 +17,13 @@ import (
 type Detail struct {
 	Scenario, Phase, Stage, Step, Target string
 	Judged                               bool     // assertions on the phase read it; a ramp is only reported
+	Unit                                 string   // of times: the same for all details of a scenario; "" where none has any
 	Values                               []string // by Columns; "" is no data
 }
 
-// Columns are the heads of Detail.Values. Times of a row are all in the unit that its column "unit" names; "opened" is how
-// many calls opened a connection.
+// Columns are the heads of Detail.Values. Times are in Detail.Unit; "opened" is how many calls opened a connection.
 var Columns = []string{
-	"count", "ok", "failed", "dropped", "rps", "throughput", "unit", "mean", "p50", "p90", "p95", "p99", "max",
+	"count", "ok", "failed", "dropped", "rps", "throughput", "mean", "p50", "p90", "p95", "p99", "max",
 	"ttfb p50", "connect p50", "opened", "lag p99",
 }
 
@@ -43,11 +43,12 @@ func Used(list []Detail) []bool {
 // details has a row for each cell, and where there are several, one for each stage and each step.
 func details(run *result.Run) []Detail {
 	var list []Detail
+	var from []figures
 	for _, c := range run.Cells {
 		of := Detail{Scenario: Clean(c.Scenario), Phase: Clean(c.Phase), Target: Clean(c.Target), Judged: true}
 		add := func(d Detail, stage, step int) {
-			d.Values = figures(c, c.Stats(result.Pooled, stage, step))
 			list = append(list, d)
+			from = append(from, figures{c, c.Stats(result.Pooled, stage, step)})
 		}
 		add(of, result.Judged, record.Whole)
 		if len(c.Stages) > 1 {
@@ -68,6 +69,20 @@ func details(run *result.Run) []Detail {
 			}
 		}
 	}
+	// A scenario's rows are read down their columns, so they share their units.
+	times, speeds := map[string][]float64{}, map[string][]float64{}
+	for i, d := range list {
+		times[d.Scenario] = append(times[d.Scenario], from[i].times()...)
+		speeds[d.Scenario] = append(speeds[d.Scenario], from[i].speed()...)
+	}
+	for i := range list {
+		d := &list[i]
+		scale := tableScale(quantity.Time, times[d.Scenario])
+		if len(times[d.Scenario]) > 0 {
+			d.Unit = scale.Unit
+		}
+		d.Values = from[i].values(scale, tableScale(quantity.Speed, speeds[d.Scenario]))
+	}
 	return list
 }
 
@@ -80,68 +95,85 @@ func judgedStages(c *result.CellResult) (n int) {
 	return n
 }
 
-// figures are the values of one row.
-func figures(c *result.CellResult, s *record.Stats) []string {
-	values := make([]string, len(Columns))
-	set := func(column, text string) { values[slices.Index(Columns, column)] = text }
-	number := func(column string, m metric.Metric) {
-		if v, ok := metric.Value(s, m); ok {
-			set(column, strconv.FormatFloat(v, 'f', -1, 64))
-		}
+// figures are what the values of one row are made of.
+type figures struct {
+	cell  *result.CellResult
+	stats *record.Stats
+}
+
+// timed are the columns of times.
+var timed = []struct {
+	column string
+	metric metric.Metric
+}{
+	{"mean", metric.Metric{Name: "mean"}},
+	{"p50", metric.Metric{Name: "p", Percentile: 50}},
+	{"p90", metric.Metric{Name: "p", Percentile: 90}},
+	{"p95", metric.Metric{Name: "p", Percentile: 95}},
+	{"p99", metric.Metric{Name: "p", Percentile: 99}},
+	{"max", metric.Metric{Name: "max"}},
+	{"ttfb p50", metric.Metric{Name: "p", Percentile: 50, Group: "ttfb"}},
+	{"connect p50", metric.Metric{Name: "p", Percentile: 50, Group: "connect"}},
+	{lagColumn, metric.Metric{Name: "p", Percentile: 99, Group: "lag"}},
+}
+
+const lagColumn = "lag p99"
+
+// time is the value of one of timed. Lag is no figure of the closed model, where nothing is due at a time of its own.
+func (f figures) time(i int) (ns float64, ok bool) {
+	if timed[i].column == lagColumn && !f.cell.Open {
+		return 0, false
 	}
-	number("count", metric.Metric{Name: "count"})
-	number("ok", metric.Metric{Name: "ok"})
-	number("failed", metric.Metric{Name: "failed"})
-	number("dropped", metric.Metric{Name: "dropped"})
-	number("opened", metric.Metric{Name: "opened"})
-	if v, ok := metric.Value(s, metric.Metric{Name: "rps"}); ok && c.Kind != "single" {
-		set("rps", ScaleOf(quantity.Rate).Text(v))
-	}
-	if v, ok := metric.Value(s, metric.Metric{Name: "throughput"}); ok && slices.ContainsFunc(c.Steps, func(x result.Step) bool { return x.Driver == "download" }) {
-		set("throughput", ScaleOf(quantity.Speed, v).With(v))
-	}
-	times := []struct {
-		column string
-		metric metric.Metric
-	}{
-		{"mean", metric.Metric{Name: "mean"}},
-		{"p50", metric.Metric{Name: "p", Percentile: 50}},
-		{"p90", metric.Metric{Name: "p", Percentile: 90}},
-		{"p95", metric.Metric{Name: "p", Percentile: 95}},
-		{"p99", metric.Metric{Name: "p", Percentile: 99}},
-		{"max", metric.Metric{Name: "max"}},
-		{"ttfb p50", metric.Metric{Name: "p", Percentile: 50, Group: "ttfb"}},
-		{"connect p50", metric.Metric{Name: "p", Percentile: 50, Group: "connect"}},
-		{"lag p99", metric.Metric{Name: "p", Percentile: 99, Group: "lag"}},
-	}
+	return metric.Value(f.stats, timed[i].metric)
+}
+
+func (f figures) times() []float64 {
 	var all []float64
-	for _, t := range times {
-		if v, ok := metric.Value(s, t.metric); ok {
+	for i := range timed {
+		if v, ok := f.time(i); ok {
 			all = append(all, v)
 		}
 	}
-	if len(all) == 0 {
-		return values
+	return all
+}
+
+// speed is the throughput, of downloads only.
+func (f figures) speed() []float64 {
+	v, ok := metric.Value(f.stats, metric.Metric{Name: "throughput"})
+	if ok && slices.ContainsFunc(f.cell.Steps, func(x result.Step) bool { return x.Driver == "download" }) {
+		return []float64{v}
 	}
-	scale := ScaleOf(quantity.Time, all...)
-	for _, t := range times {
-		if t.column == "lag p99" && !c.Open {
-			continue // it is no figure of the closed model, where nothing is due at a time of its own
+	return nil
+}
+
+func (f figures) values(times, speeds Scale) []string {
+	values := make([]string, len(Columns))
+	set := func(column, text string) { values[slices.Index(Columns, column)] = text }
+	for _, name := range []string{"count", "ok", "failed", "dropped", "opened"} {
+		if v, ok := metric.Value(f.stats, metric.Metric{Name: name}); ok {
+			set(name, strconv.FormatFloat(v, 'f', -1, 64))
 		}
-		if v, ok := metric.Value(s, t.metric); ok {
-			set(t.column, scale.Text(v))
-			set("unit", scale.Unit)
+	}
+	if v, ok := metric.Value(f.stats, metric.Metric{Name: "rps"}); ok && f.cell.Kind != "single" {
+		set("rps", ScaleOf(quantity.Rate).Text(v))
+	}
+	for _, v := range f.speed() {
+		set("throughput", speeds.With(v))
+	}
+	for i, t := range timed {
+		if v, ok := f.time(i); ok {
+			set(t.column, times.Text(v))
 		}
 	}
 	return values
 }
 
-// Failure is one kind of failure of a cell.
+// Failure is one kind of failure of a cell, or of one step of it where it has several.
 type Failure struct {
-	Place    string // scenario.phase.target
+	Place    string // scenario.phase.step.target
 	Kind     string
 	Count    int64
-	Of       int64  // samples of the cell that were sent
+	Of       int64  // samples of the cell, or of the step, that were sent
 	Statuses string // of kind status, the most frequent first: "503: 12, 500: 3"
 	Example  string // in its own words; "" if none was kept
 }
@@ -149,22 +181,38 @@ type Failure struct {
 func failures(run *result.Run) []Failure {
 	var list []Failure
 	for _, c := range run.Cells {
-		s := c.Stats(result.Pooled, result.Every, record.Whole)
+		whole := c.Stats(result.Pooled, result.Every, record.Whole)
 		for _, k := range drivers.Failures {
-			if s.Failures[k] == 0 {
+			left := whole.Failures[k]
+			if left == 0 {
 				continue
 			}
-			f := Failure{Place: Name(c.Scenario, c.Phase, c.Target), Kind: k.String(), Count: s.Failures[k], Of: s.Count()}
-			if k == drivers.Status {
-				f.Statuses = statuses(s)
+			add := func(step string, s *record.Stats, count int64, fits func(result.Example) bool) {
+				f := Failure{Place: Name(c.Scenario, c.Phase, step, c.Target), Kind: k.String(), Count: count, Of: s.Count()}
+				if k == drivers.Status {
+					f.Statuses = statuses(s)
+				}
+				for _, x := range c.Examples {
+					if x.Failure == k && fits(x) {
+						f.Example = Shorten(Clean(x.Text), 200)
+						break
+					}
+				}
+				list = append(list, f)
 			}
-			for _, x := range c.Examples {
-				if x.Failure == k {
-					f.Example = Shorten(Clean(x.Text), 200)
-					break
+			if len(c.Steps) > 1 {
+				for i, x := range c.Steps {
+					s := c.Stats(result.Pooled, result.Every, i)
+					if n := s.Failures[k]; n > 0 {
+						add(x.Name, s, n, func(e result.Example) bool { return e.Step == i })
+						left -= n
+					}
 				}
 			}
-			list = append(list, f)
+			// What no step accounts for is the iteration's own, or was recorded without its steps.
+			if left > 0 {
+				add("", whole, left, func(e result.Example) bool { return len(c.Steps) < 2 || e.Step < 0 || left == whole.Failures[k] })
+			}
 		}
 	}
 	return list

@@ -40,6 +40,56 @@ func TestScale(t *testing.T) {
 	}
 }
 
+func TestTableScale(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   string
+	}{
+		{[]float64{288e3, 367e3, 1.2e6}, "us"},
+		{[]float64{0, 121e6, 121e6, 560e6, 1e9}, "ms"},
+		{[]float64{288e3, 367e3, 400e3, 700e6}, "ms"},
+		{[]float64{200e3, 41e9, 58e9}, "s"},
+		{[]float64{1e6, 2e6, 3e6, 200e9}, "s"},
+		{[]float64{0}, "ns"},
+	} {
+		if got := tableScale(quantity.Time, test.values).Unit; got != test.want {
+			t.Errorf("%v are shown in %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+// TestOneUnit has each scenario's figures in one unit.
+func TestOneUnit(t *testing.T) {
+	for _, c := range sinktest.Cases() {
+		units := map[string]string{}
+		for _, d := range Of(c.Open(t)).Details {
+			if u, seen := units[d.Scenario]; seen && u != d.Unit {
+				t.Errorf("%s: %s is in %s and in %s", c.Name, d.Scenario, u, d.Unit)
+			}
+			units[d.Scenario] = d.Unit
+		}
+	}
+}
+
+// TestFailuresNameTheirStep has failures of several steps at the step they happened in.
+func TestFailuresNameTheirStep(t *testing.T) {
+	for _, c := range sinktest.Cases() {
+		if c.Name != "steps" {
+			continue
+		}
+		list := Of(c.Open(t)).Failures
+		want := Failure{
+			Place: "buy.parallel.login.target", Kind: "status", Count: 10, Of: 200, Statuses: "401: 10",
+			Example: `401 Unauthorized: {"error":"unknown user"}`,
+		}
+		if len(list) != 1 || list[0] != want {
+			t.Errorf("%+v, want %+v", list, want)
+		}
+		return
+	}
+	t.Fatal("there is no run of several steps")
+}
+
 func TestChanges(t *testing.T) {
 	ms := ScaleOf(quantity.Time, 13e6)
 	for v, want := range map[float64]string{

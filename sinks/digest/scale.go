@@ -2,6 +2,7 @@ package digest
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,13 +24,7 @@ func ScaleOf(dim quantity.Dim, values ...float64) Scale {
 			greatest, smallest = max(greatest, v), min(smallest, v)
 		}
 	}
-	units := []Scale{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}
-	switch dim {
-	case quantity.Speed:
-		units = []Scale{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}
-	case quantity.Rate:
-		units = []Scale{{"/s", 1}}
-	}
+	units := unitsOf(dim)
 	i := 0
 	// 999.6 would be printed as 1000.
 	for i < len(units)-1 && greatest >= 999.5*units[i].factor {
@@ -39,6 +34,34 @@ func ScaleOf(dim quantity.Dim, values ...float64) Scale {
 		i--
 	}
 	return units[i]
+}
+
+// tableScale is the unit for a whole table, in which the median of its values reads best: a few that are far greater or
+// smaller than the others have more digits instead, five before the point at the most.
+func tableScale(dim quantity.Dim, values []float64) Scale {
+	sorted := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v <= 0 })
+	if len(sorted) == 0 {
+		return ScaleOf(dim, values...)
+	}
+	slices.Sort(sorted)
+	scale := ScaleOf(dim, sorted[len(sorted)/2])
+	for _, u := range unitsOf(dim) {
+		if u.factor > scale.factor && sorted[len(sorted)-1] >= 99_999.5*scale.factor {
+			scale = u
+		}
+	}
+	return scale
+}
+
+// unitsOf are the units of a dimension, the smallest first.
+func unitsOf(dim quantity.Dim) []Scale {
+	switch dim {
+	case quantity.Speed:
+		return []Scale{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}
+	case quantity.Rate:
+		return []Scale{{"/s", 1}}
+	}
+	return []Scale{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}
 }
 
 // Text prints a value in the unit, without it, with three significant digits, or all of the whole part if that has more.

@@ -177,6 +177,7 @@ func differenceHead(d *digest.Digest, t digest.Target) string {
 // scenario is the figures and the charts of one.
 type scenario struct {
 	Title, Name string
+	Unit        string // of the times among the figures
 	Columns     []string
 	Figures     []figureRow
 	Phases      []phase
@@ -225,6 +226,9 @@ func scenarios(run *result.Run, d *digest.Digest) (list []scenario, left int) {
 
 func (s *scenario) figures(details []digest.Detail) {
 	used := digest.Used(details)
+	if len(details) > 0 {
+		s.Unit = details[0].Unit
+	}
 	for i, name := range digest.Columns {
 		if used[i] {
 			s.Columns = append(s.Columns, name)

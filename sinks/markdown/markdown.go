@@ -247,16 +247,14 @@ func figures(d *digest.Digest) []section {
 func figuresOf(details []digest.Detail) section {
 	used := digest.Used(details)
 	head, line := []string{code(details[0].Scenario, true)}, []string{"---"}
+	if unit := details[0].Unit; unit != "" {
+		head[0] += ", times in " + unit
+	}
 	for i, name := range digest.Columns {
 		if !used[i] {
 			continue
 		}
-		head = append(head, name)
-		if name == "unit" {
-			line = append(line, "---")
-		} else {
-			line = append(line, "---:")
-		}
+		head, line = append(head, name), append(line, "---:")
 	}
 	s := section{head: []string{row(head...), "|" + strings.Join(line, "|") + "|"}}
 	for _, d := range details {

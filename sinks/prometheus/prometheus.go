@@ -59,7 +59,7 @@ var (
 	startDesc      = describe("start_time_seconds", "When the run began, in seconds since 1970.", "plan")
 	durationDesc   = describe("duration_seconds", "From the beginning to the end of the run.", "plan")
 	assertionsDesc = describe("assertions", "Assertions by outcome.", "plan", "outcome")
-	assertionDesc  = describe("assertion_passed", "1 if the assertion held, else 0.", with("assertion", "outcome")...)
+	assertionDesc  = describe("assertion_passed", "1 if the assertion held, else 0. Of severity warn it lets the run pass.", with("assertion", "severity", "outcome")...)
 	iterationsDesc = describe("iterations", "Iterations by outcome.", with("outcome")...)
 	failuresDesc   = describe("failures", "Failed iterations by kind.", with("kind")...)
 	latencyDesc    = describe("latency_seconds", "Latency of successful iterations, from when they were due.", place...)
@@ -186,7 +186,7 @@ func (f *final) assertions(plan string, gauge func(*prometheus.Desc, float64, ..
 			}
 			count[digest.Clean(string(v.Outcome))]++
 			labels := []string{plan}
-			for _, s := range []string{v.Scenario, v.Phase, v.Stage, v.Step, v.Target, v.Assertion} {
+			for _, s := range []string{v.Scenario, v.Phase, v.Stage, v.Step, v.Target, v.Assertion, v.Severity} {
 				labels = append(labels, digest.Clean(s))
 			}
 			key := strings.Join(labels, "\x00")

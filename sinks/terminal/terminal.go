@@ -182,14 +182,14 @@ func (p *printer) details(d *digest.Digest) {
 // scenario prints the figures of a scenario's cells, in several tables if need be.
 func (p *printer) scenario(list []digest.Detail) {
 	p.line()
-	p.wrap(0, 0, p.paint(bold, "Figures of "+list[0].Scenario))
+	head := "Figures of " + list[0].Scenario
+	if unit := list[0].Unit; unit != "" {
+		head += ", times in " + unit
+	}
+	p.wrap(0, 0, p.paint(bold, head))
 	used := digest.Used(list)
-	unit := 0
 	var pick []int
-	for i, name := range digest.Columns {
-		if name == "unit" {
-			unit = i
-		}
+	for i := range digest.Columns {
 		if used[i] {
 			pick = append(pick, i)
 		}
@@ -197,24 +197,11 @@ func (p *printer) scenario(list []digest.Detail) {
 	for len(pick) > 0 {
 		// As many columns as fit, and one at the least.
 		n := len(pick)
-		for ; n > 1; n-- {
-			if p.fits(2, figures(list, pick[:n])) {
-				break
-			}
-		}
-		if n < len(pick) && n > 1 && pick[n-1] == unit {
-			n-- // a unit belongs to what follows
+		for n > 1 && !p.fits(2, figures(list, pick[:n])) {
+			n--
 		}
 		p.print(2, figures(list, pick[:n]))
-		rest := pick[n:]
-		if len(rest) > 0 && rest[0] > unit && used[unit] {
-			rest = append([]int{unit}, rest...)
-			if n < 2 && pick[0] == unit {
-				rest = rest[1:] // there is no room for it
-			}
-		}
-		pick = rest
-		if len(pick) > 0 {
+		if pick = pick[n:]; len(pick) > 0 {
 			p.line()
 		}
 	}
@@ -223,7 +210,7 @@ func (p *printer) scenario(list []digest.Detail) {
 func figures(list []digest.Detail, pick []int) table {
 	t := table{columns: []column{{}}}
 	for _, i := range pick {
-		t.columns = append(t.columns, column{head: digest.Columns[i], right: digest.Columns[i] != "unit"})
+		t.columns = append(t.columns, column{head: digest.Columns[i], right: true})
 	}
 	for _, d := range list {
 		row := []text{plain(digest.Name(d.Phase, d.Stage, d.Step, d.Target))}
