@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -70,6 +71,11 @@ func fakes() map[string]drivers.Driver {
 				if op.Has(k) {
 					n++
 				}
+				if v, ok := op.Get(k); ok && v.Template != nil {
+					if c, constant := v.Template.Constant(); constant {
+						errs = append(errs, fakeURL(op, k, fmt.Sprint(c))...)
+					}
+				}
 			}
 			switch {
 			case n == 0:
@@ -108,6 +114,18 @@ func fakes() map[string]drivers.Driver {
 		answer: []drivers.Name{{Name: "status", Kind: drivers.TextName}, {Name: "message", Kind: drivers.AnyName}},
 	}
 	return map[string]drivers.Driver{"http": http, "sql": sql, "download": download, "grpc": grpc}
+}
+
+// fakeURL refuses some of what real drivers do: URLs without an origin, except single words, and braces.
+func fakeURL(op *drivers.Op, key, text string) drivers.FieldErrors {
+	url := regexp.MustCompile(`^[A-Z]+ `).ReplaceAllString(text, "")
+	switch {
+	case strings.Contains(url, "{"):
+		return drivers.FieldErrors{op.Errorf(key, "a URL has no braces")}
+	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") && strings.ContainsAny(url, ".:/"):
+		return drivers.FieldErrors{op.Errorf(key, "a URL begins with http:// or https://").WithHint("write https://%s", url)}
+	}
+	return nil
 }
 
 // dump writes a plan as tests compare it.

@@ -147,11 +147,24 @@ func (b *binder) outerScope() *expression.Scope {
 type usage struct {
 	lab     []*node // where it leads to the lab
 	tainted bool
+	reads   []string           // keys of the target
+	origins map[*node]originOf // of texts that read the target
+}
+
+// originOf is what a text of a step has of its target.
+type originOf struct {
+	key string
+	// leads tells that the text begins with the value of the key, behind a method if it has one.
+	leads  bool
+	method string
 }
 
 // stepScope is what the text of a step may use for a target.
 func (b *binder) stepScope(t *target, n *node) *stepScope {
 	read := func(key string) (any, error) {
+		if b.now != nil {
+			b.now.reads = append(b.now.reads, key)
+		}
 		v, ok := t.values[key]
 		if !ok {
 			hint := ""
@@ -192,13 +205,27 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 				return v, used, err
 			},
 		}},
-		url: func() (string, bool) {
+		url: func(n *node) (string, bool) {
 			v, err := read("url")
 			if err != nil {
+				b.noURL(t, n)
 				return "", false
 			}
 			return v.(string), true
 		},
+	}
+}
+
+// noURL says that a target has no url for a path to begin with.
+func (b *binder) noURL(t *target, path *node) {
+	near := diag.Suggest("url", t.keys)
+	switch {
+	case near != "":
+		b.on(t.values[near].key, "did you mean url?", "a path needs target.url to begin with, and target %s has %s", t.name, near)
+	case len(b.targets) > 1:
+		b.on(path, "write the whole URL, or url: in each target", "a path needs target.url to begin with, and target %s has none", t.name)
+	default:
+		b.on(path, "write the whole URL, or url: in each target", "a path needs target.url to begin with")
 	}
 }
 
@@ -212,6 +239,7 @@ type target struct {
 
 type targetValue struct {
 	text string
+	key  *node
 	node *node
 	lab  bool // it leads to the lab
 	bad  bool // it could not be decoded
@@ -266,7 +294,7 @@ func (b *binder) decodeTarget(key, n *node) *target {
 			b.noValue(p.key)
 			continue
 		}
-		v := targetValue{node: p.value}
+		v := targetValue{key: p.key, node: p.value}
 		scope := &expression.Scope{Roots: map[string]expression.Root{
 			"env": b.env, "vars": b.varsRoot, "secret": b.secretRoot,
 			"lab": func(path []string) (any, int, error) {

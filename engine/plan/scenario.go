@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -369,7 +370,13 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	}
 	call, err := driver.Prepare(op)
 	if err != nil {
-		b.prepared(w.n, w.key, faulty, err)
+		again := func(key, text string) error {
+			other := *op
+			other.Values, other.Reads = op.With(key, drivers.Constant(text)), maps.Clone(op.Reads)
+			_, err := driver.Prepare(&other)
+			return err
+		}
+		b.prepared(w.n, w.key, faulty, t, again, err)
 	}
 	if b.faults() == before {
 		a.Call = call

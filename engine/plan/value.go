@@ -2,6 +2,7 @@ package plan
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
@@ -12,8 +13,8 @@ import (
 // stepScope is what the text of a step may use, for one target.
 type stepScope struct {
 	*expression.Scope
-	// url is what a URL that begins with / is resolved against.
-	url func() (string, bool)
+	// url is what a URL that begins with / is resolved against. It is noted at the URL or the target when there is none.
+	url func(at *node) (string, bool)
 }
 
 // fields decodes the mapping of a step. faulty has the keys that have findings.
@@ -153,10 +154,17 @@ func (b *binder) template(n *node, scope *expression.Scope) (drivers.Template, b
 	case !strings.Contains(n.text, "$"):
 		return drivers.Constant(n.text), true
 	}
+	read := 0
+	if b.now != nil {
+		read = len(b.now.reads)
+	}
 	t, errs := expression.ParseTemplate(n.text, scope)
 	if len(errs) > 0 {
 		b.explain(n, errs)
 		return nil, false
+	}
+	if b.now != nil && len(b.now.reads) > read {
+		b.now.originates(n, b.now.reads[read])
 	}
 	return t, true
 }
@@ -260,10 +268,12 @@ func (b *binder) url(n *node, scope *stepScope) (drivers.Template, bool) {
 	if m == nil {
 		return t, true
 	}
-	base, ok := scope.url()
+	base, ok := scope.url(n)
 	if !ok {
-		b.on(n, "write the whole URL, or url: in each target", "a path needs target.url to begin with")
 		return nil, false
+	}
+	if b.now != nil {
+		b.now.origin(n, originOf{key: "url", leads: true, method: m[1]})
 	}
 	rest := t
 	if _, constant := t.Constant(); constant {
@@ -306,16 +316,12 @@ func (t based) Segments() []drivers.Template {
 	return append([]drivers.Template{drivers.Constant(t.base)}, drivers.Segments(t.Template)...)
 }
 
-// prepared notes what a driver says of a step, each at the place of its field. Where some fields are faulty, what it says
+// prepared notes what a driver says of a step for a target, each at the place of its field, or at the target where that
+// is what the field begins with. Where some fields are faulty, what it says
 // of them or of missing ones may only follow from that, and is left out.
-func (b *binder) prepared(n, title *node, faulty map[string]bool, err error) {
-	var all drivers.FieldErrors
-	switch e := err.(type) {
-	case drivers.FieldErrors:
-		all = e
-	case *drivers.FieldError:
-		all = drivers.FieldErrors{e}
-	default:
+func (b *binder) prepared(n, title *node, faulty map[string]bool, t *target, again func(key, text string) error, err error) {
+	all := fieldErrors(err)
+	if all == nil {
 		if len(faulty) == 0 {
 			b.on(title, "", "%s", err)
 		}
@@ -337,8 +343,70 @@ func (b *binder) prepared(n, title *node, faulty map[string]bool, err error) {
 			b.on(key, e.Hint, "%s", e.Message)
 			continue
 		}
-		b.on(at, e.Hint, "%s", e.Message)
+		from, ok := b.now.origins[at]
+		switch {
+		case !ok:
+			b.on(at, e.Hint, "%s", e.Message)
+		case b.ofTarget(t, from, e, again):
+		case len(b.targets) > 1 && !from.leads: // what stands behind a good beginning is the step's own
+			b.on(at, e.Hint, "target %s: %s", t.name, e.Message)
+		default:
+			b.on(at, e.Hint, "%s", e.Message)
+		}
 	}
+}
+
+// ofTarget notes a fault at the value of a target, if what the field begins with is faulty by itself.
+func (b *binder) ofTarget(t *target, from originOf, e *drivers.FieldError, again func(key, text string) error) bool {
+	v, ok := t.values[from.key]
+	if !ok || !from.leads || len(e.Path) != 1 {
+		return false
+	}
+	if v.text == "" {
+		hint := ""
+		if from.key == "url" {
+			hint = "write what paths are behind, such as https://shop.example"
+		}
+		b.on(v.node, hint, "%s of target %s is empty", from.key, t.name)
+		return true
+	}
+	for _, own := range fieldErrors(again(e.Path[0], from.method+v.text)) {
+		if slices.Equal(own.Path, e.Path) {
+			b.on(v.node, own.Hint, "%s", own.Message)
+			return true
+		}
+	}
+	return false
+}
+
+// fieldErrors are the errors of fields that a driver returns; nil for other errors.
+func fieldErrors(err error) drivers.FieldErrors {
+	switch e := err.(type) {
+	case drivers.FieldErrors:
+		return e
+	case *drivers.FieldError:
+		return drivers.FieldErrors{e}
+	}
+	return nil
+}
+
+// ofKey matches text that begins with the value of a key of the target.
+var ofKey = regexp.MustCompile(`^([A-Za-z]+[ \t]+)?\$\{\s*target\.([A-Za-z0-9_]+)\s*\}`)
+
+// originates notes that a text reads a key of the target.
+func (u *usage) originates(n *node, key string) {
+	from := originOf{key: key}
+	if m := ofKey.FindStringSubmatch(n.text); m != nil && m[2] == key {
+		from.method, from.leads = m[1], true
+	}
+	u.origin(n, from)
+}
+
+func (u *usage) origin(n *node, from originOf) {
+	if u.origins == nil {
+		u.origins = map[*node]originOf{}
+	}
+	u.origins[n] = from
 }
 
 // child returns the value of a key or list index, and the node of the key.
