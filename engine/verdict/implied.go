@@ -22,10 +22,8 @@ func (b *bench) implied(parsed []*expression.Assertion, written []result.Asserti
 			texts = []string{"rate_held > 0/s"}
 		case !slices.ContainsFunc(c.Stages, func(s result.Stage) bool { return s.Judged }):
 			continue
-		case covered[c]:
-			texts = []string{"ok > 0", "dropped == 0"}
 		default:
-			texts = []string{"ok > 0", "dropped == 0", "error_rate == 0%"}
+			texts = append([]string{"ok > 0", "dropped == 0"}, withoutStand(c, covered[c])...)
 		}
 		for _, text := range texts {
 			p, errs := expression.ParseAssertion(text, b)
@@ -46,9 +44,28 @@ func (b *bench) implied(parsed []*expression.Assertion, written []result.Asserti
 	return rows
 }
 
-// covered are the cells on whose failures the plan takes a stand. A warning does not: it would let everything fail.
-func (b *bench) covered(parsed []*expression.Assertion, written []result.Assertion) map[*result.CellResult]bool {
-	covered := map[*result.CellResult]bool{}
+// withoutStand are the implied assertions about failures on which the plan takes no stand itself. steps are those on whose
+// failures it does, "" being whole iterations. A stand on one step leaves the others as they were.
+func withoutStand(c *result.CellResult, steps map[string]bool) (texts []string) {
+	switch {
+	case len(steps) == 0:
+		return []string{"error_rate == 0%"}
+	case steps[""]:
+		return nil
+	}
+	for i, s := range c.Steps {
+		ran := c.Stats(result.Pooled, result.Judged, i).Count() > 0
+		if s.Driver != "" && s.Name != "" && ran && !steps[s.Name] {
+			texts = append(texts, s.Name+".error_rate == 0%")
+		}
+	}
+	return texts
+}
+
+// covered are the cells on whose failures the plan takes a stand, and the steps that it speaks of. A warning is no stand: it
+// would let everything fail.
+func (b *bench) covered(parsed []*expression.Assertion, written []result.Assertion) map[*result.CellResult]map[string]bool {
+	covered := map[*result.CellResult]map[string]bool{}
 	for i, p := range parsed {
 		addresses := p.Addresses()
 		if written[i].Severity == "warn" || !slices.ContainsFunc(addresses, readsFailures) {
@@ -60,7 +77,11 @@ func (b *bench) covered(parsed []*expression.Assertion, written []result.Asserti
 			}
 			for _, a := range addresses {
 				if readsFailures(a) && !a.Ramp {
-					covered[b.cell(a, bound)] = true
+					c := b.cell(a, bound)
+					if covered[c] == nil {
+						covered[c] = map[string]bool{}
+					}
+					covered[c][a.Step] = true
 				}
 			}
 		}

@@ -358,3 +358,38 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 }
+
+// What a plan tolerates of one step says nothing about the others.
+func TestAStandOnOneStepLeavesTheOthers(t *testing.T) {
+	r := newRecorded(t, "a")
+	c := r.cell("a", 0, func(c *result.Cell) {
+		c.Steps = []result.Step{{Name: "login", Driver: "http"}, {Name: "pay", Driver: "http"}, {Name: "never", Driver: "http"}}
+	})
+	var list []record.Sample
+	for i := range int64(10) {
+		failure := drivers.OK
+		if i == 0 {
+			failure = drivers.Status
+		}
+		list = append(list, sample(i*ms, 5*ms, failure))
+		for step := range int16(2) {
+			s := sample(i*ms, 5*ms, failure)
+			s.Step = step
+			list = append(list, s)
+		}
+	}
+	r.round(c, list)
+	j := r.judge("pay.error_rate < 50%")
+	var failed []string
+	for _, row := range j.Rows {
+		if row.Outcome != result.Passed {
+			failed = append(failed, row.Assertion)
+		}
+	}
+	if j.Exit != ExitFailed || !slices.Equal(failed, []string{"login.error_rate == 0%"}) {
+		t.Errorf("exit %d, failed %v; want the login's", j.Exit, failed)
+	}
+	if j := r.judge("pay.error_rate < 50%", "login.error_rate < 50%"); j.Exit != ExitPassed {
+		t.Errorf("exit %d with a stand on each step that ran", j.Exit)
+	}
+}
