@@ -94,6 +94,7 @@ func (b *binder) beside(n *node) string {
 
 // part leaves out of an included file what only a plan can have.
 func (b *binder) part(root *node) *node {
+	root = b.asMeant(root, b.format.plan)
 	c := *root
 	c.pairs = nil
 	for _, p := range root.pairs {

@@ -210,6 +210,9 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 			return nil, nil, nil
 		}
 		b.unknownKey(n, fields)
+		if f := meant(n.text, fields); f != nil {
+			return f, b.renamed(n, f.Key), nil
+		}
 		return nil, nil, nil
 	}
 	if n.shape != mapping || len(n.pairs) == 0 {
@@ -218,6 +221,9 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 	}
 	isItem := n == title
 	n = b.indented(n, fields)
+	if !slices.ContainsFunc(n.pairs, func(p pair) bool { return find(fields, p.key.text) != nil }) {
+		n = b.asMeant(n, fields)
+	}
 	p := n.pairs[0]
 	f := find(fields, p.key.text)
 	if f == nil {

@@ -215,6 +215,9 @@ func (b *binder) matrixRows(n, key *node, names []string, whole bool) []matrixRo
 
 // expanded decodes what is written as one scenario: itself, or one for each combination of its matrix.
 func (b *binder) expanded(key, n *node, outer defaults, each func(*Scenario, *scenarioUse, []*writtenAssertion)) {
+	if n.shape == mapping {
+		n = b.asMeant(b.indented(n, b.format.scenario), b.format.scenario)
+	}
 	all := b.combinations(n.value("matrix"), n.keyOf("matrix"))
 	if all == nil {
 		each(b.scenario(key, n, outer))

@@ -11,7 +11,10 @@ type node struct {
 	flow  bool    // a mapping in braces, a sequence in brackets
 	src   *source // nil: the plan's own file
 	// torn is set where an alias leads nowhere: more may belong here, and nobody knows what.
-	torn  bool
+	torn bool
+	// misspelt is set on a key whose text is what was meant, and not what is written.
+	misspelt bool
+
 	pairs []pair
 	items []*node
 	// use is set on what was written elsewhere and came here by an alias or a merge key.

@@ -131,8 +131,8 @@ func (b *binder) plan(root *node, text []byte) *Plan {
 		b.on(root, "write scenarios: and a name", "a plan is a mapping, not %s", root.describe())
 		return nil
 	}
-	root = b.withoutExtras(b.included(root))
-	b.lab = b.labNames(root.value("lab"))
+	root = b.withoutExtras(b.included(b.asMeant(root, b.format.plan)))
+	b.lab = b.labNames(b.asMeant(root.value("lab"), b.format.lab))
 	b.scope = &expression.Scope{Roots: map[string]expression.Root{"env": b.env}}
 	b.secrets(root.value("secrets"), root.keyOf("secrets"))
 	b.variables(root.value("vars"), root.value("environments"))

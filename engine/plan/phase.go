@@ -39,6 +39,9 @@ func (b *binder) phases(n, scenario, around *node, name string) ([]*Phase, []*wr
 		}
 		written = append(written, more...)
 		if first := seen[p.Name]; first != nil {
+			if at.misspelt || first.misspelt {
+				continue // perhaps it was not meant after all
+			}
 			b.on(at, "give each of them a name: of its own", "two phases of scenario %s are called %s", name, p.Name).Notes = []string{
 				"the first is at " + b.place(first).String(),
 			}

@@ -38,7 +38,7 @@ func (b *binder) checkKeys(n *node, fields []Field) {
 		}
 		return
 	}
-	n = b.indented(n, fields)
+	n = b.asMeant(b.indented(n, fields), fields)
 	for _, p := range n.pairs {
 		f := find(fields, p.key.text)
 		switch {
@@ -327,7 +327,7 @@ func (b *binder) expand(w *writtenStep, n *node) *node {
 	fields := find(b.format.step, w.driver).Keys
 	switch n.shape {
 	case mapping:
-		return b.indented(n, fields)
+		return b.asMeant(b.indented(n, fields), fields)
 	case scalar:
 		main := mainOf(fields)
 		if main == nil {

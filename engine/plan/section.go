@@ -57,8 +57,8 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		b.on(n, hint, "expected a mapping, not %s", n.describe())
 		return s
 	}
-	s.n = b.indented(n, fields)
-	meant := map[string]bool{} // by keys that are misspelt
+	s.n = b.asMeant(b.indented(n, fields), fields)
+	near := map[string]bool{} // what unknown keys may have been meant as
 	for _, p := range s.n.pairs {
 		f := find(fields, p.key.text)
 		if b.strayKey(s.n, p) {
@@ -66,7 +66,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		}
 		if f == nil {
 			b.unknownKey(p.key, fields)
-			meant[diag.Suggest(p.key.text, keysOf(fields))] = true
+			near[diag.Suggest(p.key.text, keysOf(fields))] = true
 			s.unknown = append(s.unknown, p.key.text)
 			continue
 		}
@@ -79,7 +79,7 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		}
 	}
 	for _, f := range fields {
-		if f.Required && !n.torn && !meant[f.Key] && s.n.value(f.Key) == nil && s.title != nil {
+		if f.Required && !n.torn && !near[f.Key] && s.n.value(f.Key) == nil && s.title != nil {
 			b.on(s.title, "", "%s is missing", f.Key)
 		}
 	}

@@ -32,7 +32,7 @@ func (b *binder) group(n *node, table []Field, scope *stepScope, faulty map[stri
 		b.wrongShape(n, "a mapping")
 		return nil
 	}
-	n = b.indented(n, table)
+	n = b.asMeant(b.indented(n, table), table)
 	var out []drivers.Entry
 	for _, p := range n.pairs {
 		before := b.faults()
@@ -48,7 +48,7 @@ func (b *binder) group(n *node, table []Field, scope *stepScope, faulty map[stri
 				out = append(out, drivers.Entry{Key: f.Key, Value: v})
 			}
 		}
-		if b.faults() > before {
+		if b.faults() > before || p.value.torn {
 			faulty[p.key.text] = true
 		}
 	}
