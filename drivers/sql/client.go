@@ -100,7 +100,7 @@ func (c *client) open(ctx context.Context, deadline time.Time, out *drivers.Outc
 		limited, cancel = context.WithDeadline(ctx, deadline)
 		defer cancel()
 	}
-	a := &attempt{dialer: c.dialer}
+	a := &attempt{dialect: c.database.dialect, dialer: c.dialer}
 	a.timing.DNS, a.timing.TLS = drivers.None, drivers.None
 	var conn connection
 	var err error

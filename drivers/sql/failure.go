@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,20 +50,24 @@ func classify(ctx context.Context, deadline time.Time, cause, err error) error {
 	}
 }
 
-// refusal gives the failure to open a connection its kind. limited is ctx with the deadline of the attempt.
+// refusal gives the failure to open a connection its kind. limited is ctx with the deadline of the attempt. Its text does
+// not name the database: whoever shows it knows that.
 func (c *client) refusal(ctx, limited context.Context, a *attempt, err error) error {
-	name := c.database.name
-	fail := func(kind drivers.Failure, err error) error {
-		return drivers.Fail(kind, fmt.Errorf("%s: %w", name, err))
+	d := c.database.dialect
+	if a.wire != nil {
+		// What a library makes of another protocol may be anything, even an answer.
+		if other := a.wire.foreign(); other != nil {
+			return other
+		}
 	}
-	if said, ok := errors.AsType[*serverError](err); ok {
-		return fail(drivers.Refused, said)
+	if answer, ok := errors.AsType[*serverError](err); ok {
+		return drivers.Fail(drivers.Refused, answer)
 	}
 	if a.wire == nil && a.failure != nil {
-		return fail(dial.Classify(a.failure), a.failure)
+		return drivers.Fail(dial.Classify(a.failure), a.failure)
 	}
-	if ctx.Err() != nil {
-		return dial.Fail(ctx, name, ctx.Err())
+	if ctx.Err() != nil && (a.wire == nil || errors.Is(ctx.Err(), context.Canceled)) {
+		return dial.Fail(ctx, "connecting", ctx.Err())
 	}
 	if a.wire != nil && a.wire.err() != nil {
 		err = a.wire.err()
@@ -72,16 +77,45 @@ func (c *client) refusal(ctx, limited context.Context, a *attempt, err error) er
 		kind = drivers.Timeout
 	}
 	switch {
+	case kind == drivers.Timeout && a.wire != nil && a.wire.silent():
+		return drivers.Fail(kind, fmt.Errorf("timed out: the server said nothing; does it speak %s?", d))
 	case kind == drivers.Timeout:
-		return fail(kind, errors.New("the server was reached, but login was not done before the time-out"))
+		return drivers.Fail(kind, errors.New("the server was reached, but login was not done before the time-out"))
 	case kind == drivers.Reset:
-		return fail(kind, fmt.Errorf("the connection ended during login: %w", bare(err)))
-	case kind == drivers.Protocol && c.database.dialect == sqlite:
-		return fail(drivers.Refused, err)
+		return drivers.Fail(kind, fmt.Errorf("the connection ended during login: %w", bare(err)))
+	case kind == drivers.Protocol && d == sqlite:
+		return drivers.Fail(drivers.Refused, err)
 	case kind == drivers.Protocol:
-		return fail(kind, fmt.Errorf("login failed: %w", err))
+		return drivers.Fail(kind, fmt.Errorf("login failed: %w", err))
 	}
-	return fail(kind, bare(err))
+	return drivers.Fail(kind, bare(err))
+}
+
+// speaks tells the protocol of a server by its first bytes, "" if they don't tell.
+func speaks(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte("HTTP/")):
+		return "HTTP"
+	case bytes.HasPrefix(head, []byte("SSH-")):
+		return "SSH"
+	case len(head) < 7:
+		return ""
+	}
+	// MySQL's packets begin with their length in three bytes, the lowest first, and a number that counts from 0. The
+	// first is a greeting, which has the version of the protocol, 10, and that of the server in digits; or an error,
+	// which has 255 and a number (MySQL internals, "Protocol::HandshakeV10" and "ERR_Packet").
+	if head[2] == 0 && head[3] == 0 {
+		digit := '0' <= head[5] && head[5] <= '9'
+		if head[4] == 10 && digit || head[4] == 255 && head[6] < ' ' {
+			return mysql.String()
+		}
+	}
+	// PostgreSQL's error has a letter and a length in four bytes, the highest first, and begins with its severity
+	// (manual, "Message Formats").
+	if head[0] == 'E' && head[1] == 0 && head[2] == 0 && head[5] == 'S' && (head[6] == 'F' || head[6] == 'E') {
+		return postgres.String()
+	}
+	return ""
 }
 
 // bare takes off a network error the addresses, which change from connection to connection.

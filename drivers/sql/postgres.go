@@ -212,17 +212,24 @@ func startTLS(ctx context.Context, conn net.Conn, d *database, cfg *tls.Config, 
 		if _, err := conn.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest
 			return nil, err
 		}
-		var b [1]byte
-		if _, err := io.ReadFull(conn, b[:]); err != nil {
+		// The answer is one byte, and nothing follows before the handshake. More tells another protocol by its beginning,
+		// or somebody in between who puts in something of his own.
+		var b [maxHead]byte
+		n, err := conn.Read(b[:])
+		if n == 0 && err != nil {
 			return nil, err
 		}
 		switch {
+		case b[0] == 'E':
+			return nil, errors.New("the server answers the question for TLS with an error")
+		case n > 1:
+			return nil, errors.New("the server does not speak PostgreSQL")
 		case b[0] == 'N' && mode == tlsPrefer:
 			return conn, nil
 		case b[0] == 'N':
 			return nil, drivers.Fail(drivers.TLS, errors.New("the server does not offer TLS"))
 		case b[0] != 'S':
-			return nil, errors.New("this is no PostgreSQL server")
+			return nil, errors.New("the server does not speak PostgreSQL")
 		}
 	}
 	return dial.Handshake(ctx, conn, cfg, d.host, t)
@@ -297,7 +304,7 @@ func (p *postgresConn) abandon(busy bool) {
 
 // cancel sends a CancelRequest. Nothing depends on whether it arrives.
 func (p *postgresConn) cancel(ctx context.Context) {
-	a := &attempt{dialer: p.client.dialer}
+	a := &attempt{dialect: postgres, dialer: p.client.dialer}
 	addr := p.wire.RemoteAddr()
 	conn, err := a.dial(ctx, addr.Network(), addr.String())
 	if err != nil {

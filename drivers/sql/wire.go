@@ -2,8 +2,10 @@ package sql
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/planrun/planrun/drivers"
@@ -15,21 +17,58 @@ import (
 // libraries replace by one of their own.
 type wire struct {
 	net.Conn
-	idle *dial.Idle
+	idle    *dial.Idle
+	dialect dialect
 
 	mu      sync.Mutex
 	failure error
+	head    []byte      // what the peer said first
+	known   atomic.Bool // head is full
 }
 
-func newWire(c net.Conn) *wire { return &wire{Conn: c, idle: dial.NewIdle(c)} }
+// maxHead is how many of a peer's first bytes are kept: enough to tell protocols apart.
+const maxHead = 8
+
+func newWire(c net.Conn, d dialect) *wire { return &wire{Conn: c, idle: dial.NewIdle(c), dialect: d} }
 
 // Read implements net.Conn.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
+	if n > 0 && !w.known.Load() {
+		w.note(b[:n])
+		if other := w.foreign(); other != nil {
+			// A library might wait for all of what it takes for a long message.
+			n, err = 0, other
+		}
+	}
 	if err != nil {
 		w.remember(err)
 	}
 	return n, err
+}
+
+func (w *wire) note(b []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.head = append(w.head, b[:min(len(b), maxHead-len(w.head))]...)
+	w.known.Store(len(w.head) == maxHead)
+}
+
+// silent tells whether the peer has said nothing yet.
+func (w *wire) silent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.head) == 0
+}
+
+// foreign says that the peer speaks another protocol, nil if its first bytes don't tell.
+func (w *wire) foreign() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if peer := speaks(w.head); peer != "" && peer != w.dialect.String() {
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("the server does not speak %s: it looks like %s", w.dialect, peer))
+	}
+	return nil
 }
 
 // Write implements net.Conn.
@@ -80,6 +119,7 @@ func (w *wire) expire() { w.Conn.SetDeadline(time.Unix(1, 0)) }
 
 // attempt opens one connection and measures the parts of that which a library doesn't tell apart.
 type attempt struct {
+	dialect dialect
 	dialer  *dial.Dialer
 	timing  drivers.Timing
 	failure error // of dialling
@@ -102,7 +142,7 @@ func (a *attempt) dial(ctx context.Context, network, addr string) (net.Conn, err
 		return nil, err
 	}
 	a.finish()
-	a.wire = newWire(c)
+	a.wire = newWire(c, a.dialect)
 	if t, ok := ctx.Deadline(); ok {
 		a.wire.limit(t)
 	}
