@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func browse(t *testing.T, page []byte) (said []string, document string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+	cmd := exec.CommandContext(ctx, path, "--headless", "--window-size=1280,900", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-extensions", "--user-data-dir="+filepath.Join(dir, "profile"),
 		"--proxy-server="+proxy.URL, "--proxy-bypass-list=<-loopback>", "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom", "file://"+file)
 	var out, log bytes.Buffer
@@ -102,6 +103,34 @@ func TestBrowserIsContent(t *testing.T) {
 	} {
 		if said, _ := browse(t, []byte(page)); len(said) == 0 {
 			t.Errorf("%s: nothing is said, so the test above means nothing", name)
+		}
+	}
+}
+
+// TestFiguresFit measures the widest tables of figures in a window as wide as most: nothing is cut off.
+func TestFiguresFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	var b bytes.Buffer
+	for _, c := range sinktest.Cases() {
+		if c.Name == "inconclusive" {
+			if err := New(Options{}).Write(&b, c.Open(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	policy := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`)
+	const measure = `<script>for (const w of document.querySelectorAll(".wide")) document.body.append("[" + w.clientWidth + " shows " + w.scrollWidth + "]")</script></body>`
+	page := strings.Replace(policy.ReplaceAllString(b.String(), ""), "</body>", measure, 1)
+	_, document := browse(t, []byte(page))
+	found := regexp.MustCompile(`\[(\d+) shows (\d+)\]`).FindAllStringSubmatch(document, -1)
+	if len(found) < 2 {
+		t.Fatalf("%d tables are measured", len(found))
+	}
+	for _, m := range found {
+		if width, _ := strconv.Atoi(m[1]); width < 1000 || m[1] != m[2] {
+			t.Errorf("a table of %s pixels stands in %s", m[2], m[1])
 		}
 	}
 }
