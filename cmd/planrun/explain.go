@@ -58,7 +58,7 @@ func (p *program) explain(pl *plan.Plan) {
 		e.line("target\t%s%s", t.Name, notes)
 	}
 	for _, key := range slices.Sorted(maps.Keys(pl.Settings)) {
-		e.line("changed\t%s = %s", key, pl.Secrets.Clean(pl.Settings[key]))
+		e.line("changed\t%s = %s", key, pl.Settings[key])
 	}
 	e.around("before", pl.Before)
 	for _, s := range pl.Scenarios {
@@ -108,7 +108,9 @@ type explanation struct {
 	certain    bool          // at is exact but for the time of answers
 }
 
-func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"\n", args...) }
+func (e *explanation) line(format string, args ...any) {
+	fmt.Fprintln(e, e.plan.Secrets.Clean(fmt.Sprintf(format, args...)))
+}
 
 func (e *explanation) around(what string, s *plan.Scenario) {
 	if s == nil {
