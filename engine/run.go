@@ -72,65 +72,94 @@ func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
 	if err != nil {
 		return Report{Exit: verdict.ExitInconclusive, Err: err}
 	}
-	report := Report{Path: path}
-	w := result.NewWriter(file)
-	r := &run{plan: p, Options: opt, clock: opt.Clock, results: w, secrets: p.Secrets}
+	r := &run{plan: p, Options: opt, clock: opt.Clock, results: result.NewWriter(file), secrets: p.Secrets}
 	var release func()
 	r.Stop, r.halt, release = stopper(opt.Stop)
 	defer release()
-	err = r.emit(header(p, opt, start))
+
+	measured := r.record(ctx, start)
+	end := r.ending(ctx, measured)
+	report := Report{Path: path}
+	if !end.Interrupted {
+		report.Err = measured
+	}
+	run, err := result.Open(path)
+	if measured == nil && err == nil {
+		report.Err = r.judge(run, end)
+	}
+	report.Err = errors.Join(report.Err, err)
+	if report.Err != nil && !end.Interrupted && end.Exit != verdict.ExitUsage {
+		end.Exit = verdict.ExitInconclusive
+	}
+	report.Err = errors.Join(report.Err, r.tidied(end))
+	if err := errors.Join(r.emit(end), r.results.Flush(), file.Close()); err != nil {
+		report.Err = errors.Join(report.Err, err)
+		if end.Exit == verdict.ExitPassed || end.Exit == verdict.ExitFailed {
+			end.Exit = verdict.ExitInconclusive
+		}
+	}
+	if err == nil {
+		run.End, run.Cut = end, nil
+		report.Run = run
+	}
+	report.Exit, report.Err = end.Exit, clean(report.Err, r.secrets)
+	return report
+}
+
+// record writes the header and whatever can be measured. An assertion that ended the run early is no error: what was
+// measured is judged, and it has failed.
+func (r *run) record(ctx context.Context, start time.Time) error {
+	err := r.emit(header(r.plan, r.Options, start))
 	if err == nil {
 		err = r.measure(ctx)
 	}
 	if errors.Is(err, errAborted) {
-		err = nil // what was measured is judged, and the assertion that ended the run has failed
+		err = nil
 	}
-	err = errors.Join(err, w.Flush())
+	return errors.Join(err, r.results.Flush())
+}
 
-	end := &result.End{Outcome: result.Inconclusive, Exit: verdict.ExitInconclusive, At: opt.Clock.Now()}
+// ending is the end of a run that is not judged: it was interrupted, or could not be measured.
+func (r *run) ending(ctx context.Context, err error) *result.End {
+	end := &result.End{Outcome: result.Inconclusive, Exit: verdict.ExitInconclusive, At: r.clock.Now()}
 	switch {
 	case errors.Is(err, errInterrupted), ctx.Err() != nil:
 		end.Interrupted, end.Exit = true, verdict.ExitInterrupted
 	case err != nil:
-		report.Err = err
 		end.Notes = strings.Split(r.secrets.Clean(err.Error()), "\n")
-	}
-	if _, wrong := errors.AsType[*PlanError](err); wrong {
-		end.Exit = verdict.ExitUsage
-	}
-	run, loadErr := result.Open(path)
-	if err == nil && loadErr == nil {
-		var j *verdict.Judgement
-		by := verdict.CaseOf(run)
-		by.Previous = opt.Previous
-		if j, report.Err = verdict.Judge(run, by); j != nil {
-			for i := range j.Rows {
-				report.Err = errors.Join(report.Err, r.emit(&j.Rows[i]))
-			}
-			end.Outcome, end.Exit, end.Notes = j.Outcome, j.Exit, j.Notes
-			run.Verdicts = j.Rows
+		if _, wrong := errors.AsType[*PlanError](err); wrong {
+			end.Exit = verdict.ExitUsage
 		}
 	}
-	failed := report.Err != nil
-	if r.tidying != nil {
-		report.Err = errors.Join(report.Err, r.tidying)
-		end.Notes = append(end.Notes, strings.Split(r.secrets.Clean(r.tidying.Error()), "\n")...)
-		if end.Exit == verdict.ExitPassed {
-			end.Exit = verdict.ExitInconclusive
-		}
+	return end
+}
+
+// judge judges what the stream says, writes the verdicts, and draws the end from them.
+func (r *run) judge(run *result.Run, end *result.End) error {
+	by := verdict.CaseOf(run)
+	by.Previous = r.Previous
+	j, err := verdict.Judge(run, by)
+	if err != nil {
+		return err
 	}
-	err = errors.Join(loadErr, r.emit(end), w.Flush(), file.Close())
-	report.Err = errors.Join(report.Err, err)
-	if (failed || err != nil) && !end.Interrupted && end.Exit != verdict.ExitUsage {
+	for i := range j.Rows {
+		err = errors.Join(err, r.emit(&j.Rows[i]))
+	}
+	run.Verdicts = j.Rows
+	end.Outcome, end.Exit, end.Notes = j.Outcome, j.Exit, j.Notes
+	return err
+}
+
+// tidied says why the steps after the load failed, and lets no run pass whose did.
+func (r *run) tidied(end *result.End) error {
+	if r.tidying == nil {
+		return nil
+	}
+	end.Notes = append(end.Notes, strings.Split(r.secrets.Clean(r.tidying.Error()), "\n")...)
+	if end.Exit == verdict.ExitPassed {
 		end.Exit = verdict.ExitInconclusive
 	}
-	report.Err = clean(report.Err, r.secrets)
-	if loadErr == nil {
-		run.End, run.Cut = end, nil
-		report.Run = run
-	}
-	report.Exit = end.Exit
-	return report
+	return r.tidying
 }
 
 // createResults makes the file that the stream goes to. It never overwrites one.
