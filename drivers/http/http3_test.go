@@ -310,7 +310,15 @@ func TestHTTP3Handshake(t *testing.T) {
 	unknown := fields3(t, s.url())
 	delete(unknown, "tls")
 	cert, _ := certificate(t)
-	other, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"other"}}, nil)
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	// A transport of its own, because closing a listener leaves its connections to end in their own time.
+	transport := &quic.Transport{Conn: socket}
+	defer transport.Close()
+	other, err := transport.Listen(&tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"other"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
