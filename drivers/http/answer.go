@@ -23,6 +23,7 @@ var answerNames = []drivers.Name{
 	{Name: "json", Kind: drivers.AnyName, Doc: "The body, decoded as JSON."},
 	{Name: "bytes", Kind: drivers.SizeName, Doc: "Length of the body as it came, packed or not."},
 	{Name: "proto", Kind: drivers.TextName, Doc: `The protocol that was spoken: "HTTP/1.1", "HTTP/2" or "HTTP/3".`},
+	{Name: "hops", Kind: drivers.ListName, Doc: "The redirects that were followed, each with its `status` and `location`."},
 }
 
 // answer is what an expectation looks at. It also takes in the body, as far as that is kept.
@@ -78,6 +79,12 @@ func (a *answer) Value(name string) (any, error) {
 		return a.response.Protocol, nil
 	case "headers":
 		return a.response.Headers(), nil
+	case "hops":
+		hops := []any{}
+		for _, h := range a.response.Hops {
+			hops = append(hops, map[string]any{"status": int64(h.Status), "location": h.Location})
+		}
+		return hops, nil
 	case "body", "json":
 		if !a.kept {
 			return nil, errors.New("the body was not kept, because no expectation reads it")

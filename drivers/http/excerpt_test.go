@@ -51,7 +51,7 @@ var excerpts = []struct {
 	{"cut after a character", drivertest.Fields{"code": "500", "body": strings.Repeat("x", 197) + "€€"}, "status was 500: " + strings.Repeat("x", 197) + "€..."},
 	{"packed", drivertest.Fields{"code": "500", "body": "text", "encoding": "gzip"}, "status was 500: text"},
 	{"in another encoding", drivertest.Fields{"code": "500", "body": "text", "encoding": "br"}, "status was 500"},
-	{"after a redirect", drivertest.Fields{"code": "302", "body": "elsewhere", "to": "/?code=404&body=gone"}, "status was 404: gone"},
+	{"after a redirect", drivertest.Fields{"code": "302", "body": "elsewhere", "to": "/?code=404&body=gone"}, "status was 404 after 302 to /?code=404&body=gone: gone"},
 }
 
 // tellExcerpts compares what answers say of themselves.

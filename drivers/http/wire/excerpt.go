@@ -73,9 +73,12 @@ func (e *excerpt) String() string {
 
 // String says what the answer was, for the examples of failures: "status was 404", and from 400 on how its body begins,
 // up to 200 bytes of it on one line, as in `status was 404: {"error":"no such user"}`. A body in an encoding that was not
-// asked for is left out.
+// asked for is left out. Redirects that were followed are named: "status was 404 after 302 to /b".
 func (r *Response) String() string {
 	s := fmt.Sprintf("status was %d", r.Status)
+	if len(r.Hops) > 0 {
+		s += " " + r.trail()
+	}
 	if text := r.excerpt.String(); text != "" {
 		s += ": " + text
 	}

@@ -154,6 +154,8 @@ type Response struct {
 	Bytes int64
 	// Limited says that the body was read only as far as the request's MaxBytes.
 	Limited bool
+	// Hops are the redirects that led to this answer, in order.
+	Hops []Hop
 
 	promised int64 // what the head says of the body's length; -1 if nothing
 	limit    int64 // how much of the body is read; 0: all of it
@@ -162,8 +164,23 @@ type Response struct {
 	excerpt  excerpt
 }
 
+// Hop is a redirect that was followed.
+type Hop struct {
+	Status   int
+	Location string // as the server named it
+}
+
 func (r *Response) begin(status int, protocol string) {
-	*r = Response{Status: status, Protocol: protocol, promised: -1, excerpt: excerpt{text: r.excerpt.text[:0]}}
+	*r = Response{Status: status, Protocol: protocol, Hops: r.Hops, promised: -1, excerpt: excerpt{text: r.excerpt.text[:0]}}
+}
+
+// trail names the redirects that led to an answer, or to a failure instead of one: "after 302 to /b".
+func (r *Response) trail() string {
+	var hops []string
+	for _, h := range r.Hops {
+		hops = append(hops, fmt.Sprintf("%d to %s", h.Status, clean(h.Location)))
+	}
+	return "after " + strings.Join(hops, ", ")
 }
 
 // StopAfter ends the body after n bytes, and the connection with it if there is more: for Observer.Begin. n is not 0.
@@ -223,6 +240,7 @@ func (r *Response) compressed() (gzip, encoded bool) {
 // been read, at in.Deadline, or soon after ctx is done. nil means that there is an answer, whatever it says; any other
 // error is an *drivers.Error. out is filled as far as the exchange got, except for its judgement and Answer.
 func (s *Session) Exchange(ctx context.Context, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) error {
+	s.resp.Hops = s.resp.Hops[:0]
 	s.resp.begin(0, "")
 	if err := ctx.Err(); err != nil {
 		return dial.Fail(ctx, "sending the request", err)
@@ -241,6 +259,9 @@ func (s *Session) Exchange(ctx context.Context, r *Request, in *drivers.Input, o
 			s.sendCookies()
 		}
 		err := s.attempt(ctx, client, r, in, out, sink)
+		if err != nil && hop > 0 {
+			return drivers.Fail(drivers.KindOf(err), fmt.Errorf("%s: %w", s.resp.trail(), err))
+		}
 		if err != nil {
 			return err
 		}
@@ -254,6 +275,7 @@ func (s *Session) Exchange(ctx context.Context, r *Request, in *drivers.Input, o
 		if hop == r.Redirects {
 			return drivers.Fail(drivers.Protocol, fmt.Errorf("more than %d redirects: the last one was to %s", r.Redirects, clean(location)))
 		}
+		s.resp.Hops = append(s.resp.Hops, Hop{s.resp.Status, location})
 		if r.fixed != nil && !s.msg.replaced {
 			if err := s.msg.evaluate(r, in); err != nil {
 				return err
