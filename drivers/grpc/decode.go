@@ -124,11 +124,7 @@ func (s *schema) fromWellKnown(m protoreflect.Message) (any, bool) {
 	case name == "google.protobuf.Duration":
 		return secondsText(get(1).Int(), get(2).Int()), true
 	case name == "google.protobuf.FieldMask":
-		var paths []string
-		for i := range get(1).List().Len() {
-			paths = append(paths, get(1).List().Get(i).String())
-		}
-		return strings.Join(paths, ","), true
+		return maskPaths(get(1).List()), true
 	case name == "google.protobuf.Struct", name == "google.protobuf.ListValue":
 		return s.fromField(md.Fields().ByNumber(1), get(1)), true
 	case name == "google.protobuf.Value":
@@ -141,6 +137,23 @@ func (s *schema) fromWellKnown(m protoreflect.Message) (any, bool) {
 		return s.fromAny(get(1).String(), get(2).Bytes()), true
 	}
 	return nil, false
+}
+
+// maskPaths makes the text that JSON has for a google.protobuf.FieldMask, or a list where text could not be read back: no path
+// of a field has a comma or space in it, but what a server sends may.
+func maskPaths(list protoreflect.List) any {
+	var paths []string
+	var items []any
+	asText := true
+	for i := range list.Len() {
+		path := list.Get(i).String()
+		paths, items = append(paths, path), append(items, path)
+		asText = asText && path != "" && path == strings.TrimSpace(path) && !strings.Contains(path, ",")
+	}
+	if !asText {
+		return items
+	}
+	return strings.Join(paths, ",")
 }
 
 // fromAny opens a google.protobuf.Any as JSON has it; a message of an unknown type stays bytes.

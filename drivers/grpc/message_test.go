@@ -376,11 +376,15 @@ func BenchmarkEncode(b *testing.B) {
 // An entry of a map with a key of another type, at which the library panics.
 var wrongMapKey = []byte("2\x0100000\xba\x01\a\b0\n\x01000")
 
+// A field mask whose path ends in a space.
+var oddMask = []byte("\x8a\x02\x06\n\x041ex ")
+
 // Whatever bytes an answer has, decoding ends with a value or an error, and what decodes is encoded to the same again.
 func FuzzDecode(f *testing.F) {
 	s := testSchema(f, "everything.proto")
 	md := messageType(f, s, "demo.v1.Everything")
 	f.Add(wrongMapKey)
+	f.Add(oddMask)
 	for _, test := range messages {
 		p, faults := compile(s, md, treeFrom(f, test.tree))
 		if faults != nil {
@@ -411,6 +415,26 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("read   %v\nagain  %v", v, again)
 		}
 	})
+}
+
+// Paths that text with commas can't hold stay a list, which is read back to the same.
+func TestDecodeOddFieldMask(t *testing.T) {
+	s := testSchema(t, "everything.proto")
+	md := messageType(t, s, "demo.v1.Everything")
+	for _, paths := range [][]any{{"text "}, {"a,b", "text"}, {""}} {
+		p, faults := compile(s, md, treeFrom(t, drivertest.Fields{"mask": paths}))
+		if faults != nil {
+			t.Fatal(faults)
+		}
+		b, _ := p.constant()
+		got, err := s.decode(md, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(any(paths), got.(map[string]any)["mask"]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
 }
 
 func TestDecodeWrongMapKey(t *testing.T) {
