@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/metric"
 	"github.com/planrun/planrun/engine/plan"
@@ -30,7 +29,8 @@ const (
 type watch struct {
 	assertions []*plan.Assertion
 	stats      map[statsKey]*record.Stats
-	looked     time.Duration // since the release of the round
+	probe      record.Histogram // how late the generator's own probe was
+	looked     time.Duration    // since the release of the round
 }
 
 // newWatch returns nil if no assertion of the plan watches the cell.
@@ -64,7 +64,7 @@ func (w *watch) add(round int, s *record.Sample) {
 }
 
 // look judges what was measured until now, the time since the release. It returns the assertion that is false of it, with
-// the reason; nil if there is none. An assertion that the generator's own lateness or failures make false ends nothing.
+// the reason; nil if there is none. An assertion that the generator itself may have made false ends nothing.
 func (w *watch) look(c *result.Cell, now time.Duration) (*plan.Assertion, string) {
 	if now-w.looked < watchInterval {
 		return nil, ""
@@ -84,14 +84,12 @@ func (w *watch) look(c *result.Cell, now time.Duration) (*plan.Assertion, string
 		if !sampled {
 			continue
 		}
-		judge := func(v func(*record.Stats) *record.Stats) expression.Judgement {
+		r := verdict.Reading{Addresses: addresses, Stats: parts, Judge: func(v verdict.View) expression.Judgement {
 			return a.Judge(func(i int) (float64, bool) { return metric.Value(v(parts[i]), verdict.MetricOf(addresses[i].Metric)) })
-		}
-		j := judge(func(s *record.Stats) *record.Stats { return s })
-		if j.Truth == expression.False &&
-			judge((*record.Stats).WithoutLag).Truth == expression.False &&
-			judge(func(s *record.Stats) *record.Stats { return s.WithoutFailures(drivers.Local) }).Truth == expression.False {
-			return a, fmt.Sprintf("aborted the run %s into the round: %s", now.Round(time.Second/10), strings.Join(j.Why, "; "))
+		}}
+		measured := r.Judge(verdict.AsMeasured)
+		if measured.Truth == expression.False && r.Doubt(measured) == "" {
+			return a, fmt.Sprintf("aborted the run %s into the round: %s", now.Round(time.Second/10), strings.Join(measured.Why, "; "))
 		}
 	}
 	return nil, ""
@@ -108,6 +106,7 @@ func (w *watch) part(c *result.Cell, ad *expression.Address) *record.Stats {
 		}
 	}
 	all := record.NewStats(record.NewBudget(0))
+	all.Probe = &w.probe
 	for i, g := range c.Stages {
 		reads := g.Judged || g.Kind == "trial"
 		switch {

@@ -127,6 +127,8 @@ func (c *company) begin() {
 	rd.release = rd.clock.Now()
 	go func() {
 		defer close(c.done)
+		c.collect.probe = startProbe(rd.clock)
+		defer c.collect.probe.stop()
 		c.err = rd.emit(&result.Round{Cell: rd.index, Round: rd.number, Release: rd.release})
 		if c.err == nil {
 			c.err = c.collect.around(c.load)

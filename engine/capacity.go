@@ -31,6 +31,7 @@ type trial struct {
 	length   int64
 	steps    map[int]*record.Stats
 	quarters [4]*record.Series // latency of ok iterations without lag, by when they were due
+	probe    record.Histogram  // how late the generator's own probe was
 }
 
 func newTrial(t *result.Trial) *trial {
@@ -50,11 +51,18 @@ func (t *trial) add(round int, s *record.Sample) {
 	t.quarters[min(max(quarter, 0), 3)].Add(s.Latency() - s.Lag)
 }
 
+// probed takes in how late the probe was at a time since the release.
+func (t *trial) probed(at, late time.Duration) {
+	if begin := time.Duration(t.start); at >= begin && at < begin+time.Duration(t.length) {
+		t.probe.Record(int64(late))
+	}
+}
+
 func (t *trial) stats(step int) *record.Stats {
 	s := t.steps[step]
 	if s == nil {
 		s = record.NewStats(trialBudget)
-		s.Length = time.Duration(t.length)
+		s.Length, s.Probe = time.Duration(t.length), &t.probe
 		t.steps[step] = s
 	}
 	return s
@@ -196,6 +204,9 @@ func (rd *round) judgeTrial(t *trial) (result.Outcome, string) {
 		return outcome, reason
 	}
 	if grown := t.grown(); grown != "" {
+		if held := verdict.Crowded(t.stats(record.Whole)); held != "" {
+			return result.Inconclusive, grown + ", but " + held
+		}
 		return result.Failed, grown
 	}
 	return outcome, reason

@@ -156,6 +156,33 @@ func TestCapacityOfTheGenerator(t *testing.T) {
 	})
 }
 
+// Answers that come late because the generator is held up are no limit of the target's.
+func TestCapacityOfAGeneratorThatIsHeldUp(t *testing.T) {
+	late := func(at time.Duration) time.Duration {
+		if into := at % (100 * time.Millisecond); at > 12*time.Second && into < 30*time.Millisecond {
+			return 30*time.Millisecond - into
+		}
+		return 0
+	}
+	for _, held := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(c fakeCall) (time.Duration, error) {
+				return 5*time.Millisecond + late(c.At+5*time.Millisecond), nil
+			}
+			f, p := newFake(serve, []string{"a"}, capacity(t, 100, 2000, 5*time.Second, "p95 < 20ms"))
+			report := runFake(t, f, p, func(o *Options) {
+				if held {
+					o.Clock = clock.Late(late)
+				}
+			})
+			a := report.Run.Cells[0].Rounds[0].Capacity
+			if inconclusive := a.Outcome == result.Inconclusive; inconclusive != held {
+				t.Errorf("held up %v: exit %d, %+v", held, report.Exit, a)
+			}
+		})
+	}
+}
+
 func TestShapeOfASearch(t *testing.T) {
 	if got := Shape(capacity(t, 100, 2000, 10*time.Second, "within(1s) >= 99%")); got != "100/s to 2000/s, holds of 10s, while within(1s) >= 99%" {
 		t.Error(got)

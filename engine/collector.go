@@ -13,6 +13,8 @@ import (
 // them, and one interval a second. It is the only one to write while a round runs.
 type collector struct {
 	rd        *round
+	probe     *probe                     // runs while anything is collected
+	moments   []moment                   // of the probe, as it was last asked
 	samples   []record.Sample            // drained and not written yet
 	intervals []*result.Interval         // of seconds that are not over, or just were
 	written   int                        // intervals
@@ -84,6 +86,7 @@ func (c *collector) collect(now time.Duration, last bool) error {
 	for i := range c.samples[from:] {
 		c.count(&c.samples[from+i])
 	}
+	c.countMoments()
 	flush := last || now-c.flushed >= flushInterval
 	if err := c.writeBlocks(flush); err != nil {
 		return err
@@ -135,6 +138,25 @@ func (c *collector) count(s *record.Sample) {
 			v.Latency = new(record.Histogram)
 		}
 		v.Latency.Record(s.Latency())
+	}
+}
+
+// countMoments enters how late the probe was into the seconds in which it should have been on time.
+func (c *collector) countMoments() {
+	c.moments = c.probe.take(c.moments[:0])
+	for _, m := range c.moments {
+		at := m.at - c.rd.release
+		v := c.interval(max(c.written, int(at/time.Second)))
+		if v.Probe == nil {
+			v.Probe = new(record.Histogram)
+		}
+		v.Probe.Record(int64(m.late))
+		if c.rd.watch != nil {
+			c.rd.watch.probe.Record(int64(m.late))
+		}
+		if c.trial != nil {
+			c.trial.probed(at, m.late)
+		}
 	}
 }
 

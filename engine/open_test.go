@@ -130,6 +130,54 @@ func idealOpenModel(rate int, length time.Duration, limit int, serve func(at tim
 	return ideal
 }
 
+// Others that hold the processors make the generator late for its answers, and no sample shows it: the probe does. Here they
+// do for a while out of every second, in which every call takes longer.
+func TestAGeneratorThatIsHeldUpIsInconclusive(t *testing.T) {
+	const stolen = 60 * time.Millisecond
+	late := func(at time.Duration) time.Duration {
+		if into := at % time.Second; into < stolen {
+			return stolen - into
+		}
+		return 0
+	}
+	for _, test := range []struct {
+		text   string
+		window time.Duration
+		work   time.Duration
+		held   bool
+		exit   int
+	}{
+		{"p99 < 30ms", 0, 10 * time.Millisecond, true, 3},
+		{"p99 < 30ms", 0, 10 * time.Millisecond, false, 1}, // the same answers, and nobody to blame but the target
+		{"p99 < 90ms", 0, 10 * time.Millisecond, true, 0},
+		{"p50 < 30ms", 0, 10 * time.Millisecond, true, 0},
+		{"p99 < 30ms", 0, 40 * time.Millisecond, true, 1}, // too slow by itself
+		{"p99 < 30ms", time.Second, 10 * time.Millisecond, true, 3},
+		{"p99 < 30ms", time.Second, 40 * time.Millisecond, true, 1},
+		{"rps > 42/s", 0, 10 * time.Millisecond, true, 3},
+		{"rps > 60/s", 0, 10 * time.Millisecond, true, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(c fakeCall) (time.Duration, error) {
+				done := c.At + test.work
+				return test.work + late(done), nil
+			}
+			f, p := newFake(serve, []string{"a"}, &plan.Phase{Kind: plan.Parallel, Users: 1, Duration: 10 * time.Second,
+				Pause: plan.Span{Min: 13 * time.Millisecond, Max: 13 * time.Millisecond}})
+			assert(t, p, test.text, func(a *plan.Assertion) { a.Window = test.window })
+			report := runFake(t, f, p, func(o *Options) {
+				if test.held {
+					o.Clock = clock.Late(late)
+				}
+			})
+			if report.Exit != test.exit {
+				t.Errorf("%s of %v, window %v, held up %v: exit %d, want %d: %+v",
+					test.text, test.work, test.window, test.held, report.Exit, test.exit, report.Run.Verdicts[0])
+			}
+		})
+	}
+}
+
 // A machine that makes the generator late, by more than the limit at every tenth arrival, takes the blame where that turns
 // the verdict, and gets a note where it does not.
 func TestALateGeneratorIsInconclusive(t *testing.T) {

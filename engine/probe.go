@@ -12,22 +12,49 @@ import (
 type probe struct {
 	done  chan struct{}
 	group sync.WaitGroup
-	worst time.Duration
+
+	mu     sync.Mutex
+	missed []moment // since they were last taken
+	worst  time.Duration
 }
 
-const probeInterval = 20 * time.Millisecond
+// moment is one that the probe waited for.
+type moment struct {
+	at   time.Duration // on the run's clock
+	late time.Duration
+}
 
+const (
+	probeInterval = 10 * time.Millisecond
+	// probeUnit is what lateness is rounded down to, so that what a calm machine has to show takes little space.
+	probeUnit = 50 * time.Microsecond
+)
+
+// startProbe begins to probe. Moments that pass while the probe itself is held up are late too, as long as it takes.
 func startProbe(c *clock.Clock) *probe {
 	p := &probe{done: make(chan struct{})}
 	p.group.Go(func() {
 		w := c.NewWaiter()
 		for at := c.Now() + probeInterval; w.Until(at, p.done); {
 			now := c.Now()
+			p.mu.Lock()
 			p.worst = max(p.worst, now-at)
-			at = now + probeInterval
+			for ; at <= now; at += probeInterval {
+				p.missed = append(p.missed, moment{at, (now - at).Truncate(probeUnit)})
+			}
+			p.mu.Unlock()
 		}
 	})
 	return p
+}
+
+// take appends the moments since the last call to dst.
+func (p *probe) take(dst []moment) []moment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dst = append(dst, p.missed...)
+	p.missed = p.missed[:0]
+	return dst
 }
 
 // stop ends the probe and returns the greatest lateness.

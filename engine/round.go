@@ -77,9 +77,9 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	company.begin()
 	vitals := takeVitals()
 	collect := newCollector(rd)
-	probe := startProbe(r.clock)
+	collect.probe = startProbe(r.clock)
 	err = drive(collect)
-	lag := probe.stop()
+	lag := collect.probe.stop()
 	if err == nil {
 		err = collect.finish()
 	}

@@ -134,8 +134,13 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// Count is the number of values.
-func (h *Histogram) Count() int64 { return h.count }
+// Count is the number of values; 0 of a nil histogram.
+func (h *Histogram) Count() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.count
+}
 
 // Min is the smallest value; false is no data.
 func (h *Histogram) Min() (int64, bool) { return h.min, h.count > 0 }

@@ -30,6 +30,9 @@ type Stats struct {
 	// Length is how long the stages of the samples last by plan, summed over rounds. Whoever makes the Stats sets it; 0 is
 	// a phase driven by a count.
 	Length time.Duration
+	// Probe is how late the generator's own probe was while the samples were taken, in nanoseconds; nil is not known. Whoever
+	// makes the Stats sets it.
+	Probe *Histogram
 
 	// Of ok samples that had the part.
 	DNS, Connect, TLS, Wait, TTFB, Transfer *Series
@@ -190,8 +193,8 @@ func (s *Stats) view() *Stats {
 		OK: s.OK, Failed: s.Failed, Dropped: s.Dropped, DroppedByLag: s.DroppedByLag,
 		Failures: s.Failures, Statuses: s.Statuses,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut, BytesInOK: s.BytesInOK, Opened: s.Opened,
-		Length: s.Length,
-		DNS:    s.DNS, Connect: s.Connect, TLS: s.TLS, Wait: s.Wait, TTFB: s.TTFB, Transfer: s.Transfer,
+		Length: s.Length, Probe: s.Probe,
+		DNS: s.DNS, Connect: s.Connect, TLS: s.TLS, Wait: s.Wait, TTFB: s.TTFB, Transfer: s.Transfer,
 		Lag:     s.Lag,
 		latency: s.latency, failed: s.failed, service: s.service,
 		latencyNoLag: s.latencyNoLag, failedNoLag: s.failedNoLag,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -36,6 +37,8 @@ func Save(w io.Writer, run *Run) error {
 			if r.End != nil {
 				end := *r.End
 				end.Cell = i
+				// The seconds of the round, which have it, are left out.
+				end.Probe = c.Probe(n, 0, math.MaxInt64)
 				frames = append(frames, &end)
 			}
 		}

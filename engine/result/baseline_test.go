@@ -34,6 +34,9 @@ func TestSavedRunHasTheSameFigures(t *testing.T) {
 				if a.OK != b.OK || a.Failed != b.Failed || a.Dropped != b.Dropped || a.BytesIn != b.BytesIn || a.Length != b.Length || a.Active() != b.Active() {
 					t.Errorf("%s round %d: %d, %d, %d became %d, %d, %d", c.name(), round, a.OK, a.Failed, a.Dropped, b.OK, b.Failed, b.Dropped)
 				}
+				if (a.Probe == nil) != (b.Probe == nil) {
+					t.Errorf("%s round %d: what the probe found is lost", c.name(), round)
+				}
 				x, _ := a.Latency().Percentile(95)
 				y, _ := b.Latency().Percentile(95)
 				if y < x || float64(y) > 1.005*float64(x) {

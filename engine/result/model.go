@@ -99,16 +99,17 @@ type RoundEnd struct {
 	MaxInFlight int           // the most iterations under way at a time
 	Backlogged  int64         // arrivals that waited because all that may be in flight were
 	Interrupted bool
-	Protocols   []string      // as negotiated
-	Lost        int64         // samples that could not be recorded
-	Lag         time.Duration // greatest lateness of the generator's own probe
-	CPU         time.Duration // processor time the generator used since the release
-	Cores       int           // processors that it might use
-	GC          time.Duration // total of the pauses of its garbage collection
-	GCLongest   time.Duration // the longest of them
-	ClockStep   time.Duration // by how much the wall clock was set forward during the round; the rest is of a steady clock
-	Aborted     string        // the place of the assertion that ended the run; "" if none did
-	Notes       []string      // what a reader of the round should know
+	Protocols   []string          // as negotiated
+	Lost        int64             // samples that could not be recorded
+	Lag         time.Duration     // greatest lateness of the generator's own probe
+	Probe       *record.Histogram // its lateness over the whole round, where no intervals are kept; nil otherwise
+	CPU         time.Duration     // processor time the generator used since the release
+	Cores       int               // processors that it might use
+	GC          time.Duration     // total of the pauses of its garbage collection
+	GCLongest   time.Duration     // the longest of them
+	ClockStep   time.Duration     // by how much the wall clock was set forward during the round; the rest is of a steady clock
+	Aborted     string            // the place of the assertion that ended the run; "" if none did
+	Notes       []string          // what a reader of the round should know
 }
 
 // Trial opens one hold of a capacity search, at one rate. It is a stage of its cell: trials follow each other, over all
@@ -154,6 +155,7 @@ type Interval struct {
 	BytesIn             int64 // as they arrived, whether or not their call had ended
 	MaxLag              time.Duration
 	Latency             *record.Histogram // of the ok samples; nil if there were none
+	Probe               *record.Histogram // lateness of the generator's own probe; nil if it did not get to run
 }
 
 // Example is one failure in its own words.

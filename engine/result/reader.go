@@ -450,6 +450,8 @@ func (d *decoder) roundEndField(x *RoundEnd, key []byte) {
 		x.Lost = d.count()
 	case "lag":
 		x.Lag = d.duration()
+	case "probe":
+		x.Probe = d.histogram()
 	case "cpu":
 		x.CPU = d.duration()
 	case "cores":
@@ -530,6 +532,8 @@ func (d *decoder) intervalField(x *Interval, key []byte) {
 		x.MaxLag = d.duration()
 	case "latency":
 		x.Latency = d.histogram()
+	case "probe":
+		x.Probe = d.histogram()
 	default:
 		d.skip()
 	}

@@ -1,11 +1,13 @@
 package result
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -374,6 +376,7 @@ func (c *CellResult) Stats(round, stage, step int) *record.Stats {
 			s.Length += c.length(r, g)
 		}
 	}
+	s.Probe = c.probe(rounds, stages)
 	if c.pooled == nil {
 		c.pooled = map[part]*record.Stats{}
 	}
@@ -430,6 +433,63 @@ func (c *CellResult) length(round, stage int) time.Duration {
 		lasted = r.End.Length
 	}
 	return min(max(0, lasted-s.Start), s.Length)
+}
+
+// Probe is how late the generator's own probe was between two times since the release of a round, to the second; nil if that
+// is not known. Where no intervals were kept it is that of the whole round.
+func (c *CellResult) Probe(round int, from, to time.Duration) *record.Histogram {
+	all := new(record.Histogram)
+	c.mergeSeconds(all, round, from, to)
+	c.mergeRounds(all, []int{round})
+	return orNil(all)
+}
+
+// probe is that of some stages of some rounds.
+func (c *CellResult) probe(rounds, stages []int) *record.Histogram {
+	all := new(record.Histogram)
+	for _, r := range rounds {
+		for _, g := range stages {
+			from, to := time.Duration(0), time.Duration(math.MaxInt64)
+			if len(c.Stages) > 0 {
+				from = c.Stages[g].Start
+				if length := c.Stages[g].Length; length > 0 {
+					to = from + length
+				}
+			}
+			c.mergeSeconds(all, r, from, to)
+		}
+	}
+	c.mergeRounds(all, rounds)
+	return orNil(all)
+}
+
+func (c *CellResult) mergeSeconds(all *record.Histogram, round int, from, to time.Duration) {
+	first := int(from / time.Second)
+	at, _ := slices.BinarySearchFunc(c.Intervals, [2]int{round, first}, func(v Interval, want [2]int) int {
+		return cmp.Or(v.Round-want[0], v.Second-want[1])
+	})
+	for i := at; i < len(c.Intervals); i++ {
+		v := &c.Intervals[i]
+		if v.Round != round || time.Duration(v.Second)*time.Second >= to {
+			break
+		}
+		all.Merge(v.Probe)
+	}
+}
+
+func (c *CellResult) mergeRounds(all *record.Histogram, rounds []int) {
+	for _, r := range rounds {
+		if end := c.Rounds[r].End; end != nil {
+			all.Merge(end.Probe)
+		}
+	}
+}
+
+func orNil(h *record.Histogram) *record.Histogram {
+	if h.Count() == 0 {
+		return nil
+	}
+	return h
 }
 
 // Having returns the verdicts with the given outcome, in the stream's order.

@@ -211,6 +211,7 @@ func (w *Writer) RoundEnd(r *RoundEnd) error {
 		m.strings("protocols", r.Protocols)
 		m.int("lost", r.Lost)
 		m.int("lag", int64(r.Lag))
+		m.histogram("probe", r.Probe)
 		m.int("cpu", int64(r.CPU))
 		m.int("cores", int64(r.Cores))
 		m.int("gc", int64(r.GC))
@@ -270,6 +271,7 @@ func (w *Writer) Interval(x *Interval) error {
 		m.int("bytes_in", x.BytesIn)
 		m.int("max_lag", int64(x.MaxLag))
 		m.histogram("latency", x.Latency)
+		m.histogram("probe", x.Probe)
 	})
 }
 

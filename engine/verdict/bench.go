@@ -176,7 +176,7 @@ func statsOf(c *result.CellResult, a *expression.Address, round int) *record.Sta
 }
 
 // measure reads the metric of an address, without a difference, in one round or in all of them.
-func (b *bench) measure(a *expression.Address, bound binding, round int, v view) (float64, bool) {
+func (b *bench) measure(a *expression.Address, bound binding, round int, v View) (float64, bool) {
 	if b == nil {
 		return 0, false
 	}
@@ -191,7 +191,7 @@ func (b *bench) measure(a *expression.Address, bound binding, round int, v view)
 }
 
 // side is an address over the rounds of its cell.
-func (b *bench) side(a *expression.Address, bound binding, v view) compare.Side {
+func (b *bench) side(a *expression.Address, bound binding, v View) compare.Side {
 	if b == nil {
 		return compare.Side{}
 	}
@@ -203,7 +203,7 @@ func (b *bench) side(a *expression.Address, bound binding, v view) compare.Side 
 }
 
 // difference is what delta and change are made of: an address against the reference target, or against the earlier run.
-func (b *bench) difference(a *expression.Address, bound binding, v view) (compare.Difference, bool) {
+func (b *bench) difference(a *expression.Address, bound binding, v View) (compare.Difference, bool) {
 	if a.Metric.Previous {
 		return compare.Of(b.previous.side(a, bound, v), b.side(a, bound, v))
 	}
@@ -213,7 +213,7 @@ func (b *bench) difference(a *expression.Address, bound binding, v view) (compar
 }
 
 // value reads an address in a row.
-func (b *bench) value(a *expression.Address, bound binding, v view) (float64, bool) {
+func (b *bench) value(a *expression.Address, bound binding, v View) (float64, bool) {
 	if a.Metric.Diff == "" {
 		from := b
 		if a.Metric.Previous {
@@ -234,7 +234,7 @@ func (b *bench) value(a *expression.Address, bound binding, v view) (float64, bo
 }
 
 // change is the difference of an address, absolute for delta and relative for change.
-func (b *bench) change(a *expression.Address, bound binding, v view) (compare.Change, bool) {
+func (b *bench) change(a *expression.Address, bound binding, v View) (compare.Change, bool) {
 	d, ok := b.difference(a, bound, v)
 	c := d.Absolute
 	if a.Metric.Diff == "change" {

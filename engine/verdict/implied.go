@@ -102,7 +102,7 @@ func (b *bench) contentWithOne(p *expression.Assertion, bound binding) bool {
 		if readsFailures(addresses[i]) {
 			return 1, true
 		}
-		return b.value(addresses[i], bound, asMeasured)
+		return b.value(addresses[i], bound, AsMeasured)
 	}).Truth == expression.True
 }
 

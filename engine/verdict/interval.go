@@ -64,7 +64,7 @@ func (b *bench) interval(a *expression.Address, bound binding) string {
 	var low, high float64
 	ok := false
 	if a.Metric.Diff != "" {
-		c, known := b.change(a, bound, asMeasured)
+		c, known := b.change(a, bound, AsMeasured)
 		low, high, ok = c.Low, c.High, known && c.Interval
 	} else {
 		from := b

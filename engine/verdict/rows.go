@@ -42,22 +42,24 @@ func (b *bench) rows(p *expression.Assertion, written result.Assertion) []result
 // judge judges one row by what its cells came to as a whole.
 func (b *bench) judge(p *expression.Assertion, bound binding) result.Verdict {
 	addresses := p.Addresses()
-	at := func(v view) expression.Judgement {
+	r := b.reading(addresses, bound, func(from *bench, a *expression.Address) *record.Stats {
+		return from.stats(a, bound, result.Pooled)
+	}, func(v View) expression.Judgement {
 		return p.Judge(func(i int) (float64, bool) { return b.value(addresses[i], bound, v) })
-	}
+	})
 	row := b.row(addresses, bound)
 	row.N = math.MaxInt64
 	for _, a := range addresses {
 		row.N = min(row.N, samplesBehind(b.stats(a, bound, result.Pooled), a.Metric))
 	}
-	measured := at(asMeasured)
+	measured := r.Judge(AsMeasured)
 	fill(&row, measured)
 	if i := measured.Address; i >= 0 {
 		row.Interval = b.interval(addresses[i], bound)
 	}
-	reason := counterfactual(measured, at)
+	reason := r.Doubt(measured)
 	if reason == "" {
-		reason = b.taint(addresses, bound, measured.Truth)
+		reason = b.taint(r, bound, measured.Truth)
 	}
 	if reason == "" {
 		reason = b.tooFew(&row, addresses, bound)

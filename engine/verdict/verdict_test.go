@@ -210,6 +210,103 @@ func TestTheGeneratorIsNotTheTarget(t *testing.T) {
 	}
 }
 
+// held is a probe that was late for some of a hundred moments, by so many milliseconds.
+func held(moments, late int64) func(*result.RoundEnd) {
+	return func(e *result.RoundEnd) {
+		e.Probe = new(record.Histogram)
+		e.Probe.RecordN(0, 100-moments)
+		e.Probe.RecordN(late*ms, moments)
+	}
+}
+
+// Whoever holds the generator's processors makes answers look late, which no sample shows by itself.
+func TestHoldUpsOfTheGenerator(t *testing.T) {
+	tail := func(slow int, latency int64) []record.Sample {
+		return append(same(1000-slow, 10), same(slow, latency)...)
+	}
+	for _, test := range []struct {
+		name    string
+		samples []record.Sample
+		held    func(*result.RoundEnd)
+		text    string
+		outcome result.Outcome
+		says    string
+	}{
+		{"never held up", tail(50, 90), held(0, 0), "p99 < 25ms", result.Failed, ""},
+		{"held up as long as the tail", tail(50, 90), held(5, 30), "p99 < 25ms", result.Inconclusive, "held up for 5% of the time, by up to 30ms, and that may decide it: without it, at best, the value is 10ms, the limit 25ms"},
+		{"held up less than the tail", tail(50, 90), held(5, 4), "p99 < 25ms", result.Failed, ""},
+		{"held up seldomer than the tail", tail(50, 90), held(1, 30), "p99 < 25ms", result.Failed, ""},
+		{"the median is beyond doubt", same(1000, 40), held(20, 200), "p50 < 25ms", result.Failed, ""},
+		{"often, and costs add up", tail(500, 900), held(20, 30), "p99 < 25ms", result.Inconclusive, "held up for 20% of the time"},
+		{"passed all the same", tail(5, 90), held(20, 30), "p99 < 25ms", result.Passed, ""},
+		{"most of the time", same(1000, 40), held(60, 30), "p50 < 25ms", result.Inconclusive, "held up for 60% of the time, by up to 30ms: what was measured may be its own slowness"},
+		{"most of the time, and passed", same(1000, 40), held(60, 30), "p50 < 50ms", result.Passed, ""},
+		{"refusals are not slow", fail(same(1000, 10), 100, drivers.Refused), held(60, 30), "error_rate < 1%", result.Failed, ""},
+		{"time-outs are", fail(same(1000, 10), 100, drivers.Timeout), held(20, 30), "error_rate < 1%", result.Inconclusive, ""},
+		{"a share in time", tail(50, 900), held(20, 30), "within(100ms) >= 99%", result.Inconclusive, "at best, the value is 100%"},
+		{"a rate", same(100, 10), held(20, 30), "rps >= 12/s", result.Inconclusive, ""},
+		{"a rate far too low", same(100, 10), held(5, 30), "rps >= 100/s", result.Failed, ""},
+		{"late through a hold-up", late(same(100, 10), 100, 50*ms), held(20, 50), "lag.p99 < 1ms", result.Failed, ""},
+	} {
+		r := newRecorded(t, "a")
+		r.round(r.cell("a", 10*time.Second), test.samples, test.held)
+		row := r.judge(test.text).Rows[0]
+		if row.Outcome != test.outcome || !strings.Contains(strings.Join(row.Detail, "\n"), test.says) {
+			t.Errorf("%s: %s, want %s\n%s", test.name, row.Outcome, test.outcome, strings.Join(row.Detail, "\n"))
+		}
+	}
+}
+
+// A hold-up during one target's rounds may turn a comparison either way.
+func TestHoldUpsOfOneTarget(t *testing.T) {
+	for _, test := range []struct {
+		text    string
+		held    func(*result.RoundEnd)
+		outcome result.Outcome
+	}{
+		{"a.p95 < b.p95", held(0, 0), result.Passed},
+		{"a.p95 < b.p95", held(20, 30), result.Inconclusive},
+		{"a.p95 > b.p95", held(20, 30), result.Inconclusive},
+		{"a.p50 < b.p50", held(60, 30), result.Inconclusive},
+	} {
+		r := newRecorded(t, "a", "b")
+		r.round(r.cell("a", 0), same(100, 20))
+		r.round(r.cell("b", 0), append(same(80, 10), same(20, 60)...), test.held)
+		if row := r.judge(test.text).Rows[0]; row.Outcome != test.outcome {
+			t.Errorf("%s: %s, want %s\n%s", test.text, row.Outcome, test.outcome, strings.Join(row.Detail, "\n"))
+		}
+	}
+}
+
+// What the probe found in the ramp says nothing of the hold.
+func TestHoldUpsAreThoseOfTheStage(t *testing.T) {
+	for second, outcome := range []result.Outcome{result.Failed, result.Inconclusive, result.Inconclusive} {
+		r := newRecorded(t, "a")
+		c := r.cell("a", 0, func(c *result.Cell) {
+			c.Stages = []result.Stage{
+				{Name: "ramp", Kind: "ramp", Length: time.Second},
+				{Kind: "hold", Judged: true, Start: time.Second, Length: 2 * time.Second},
+			}
+		})
+		list := append(same(80, 10), same(20, 60)...)
+		for i := range list {
+			list[i].Stage = 1
+		}
+		r.round(c, list)
+		for i := range 3 {
+			h := new(record.Histogram)
+			h.RecordN(0, 70)
+			if i == second {
+				h.RecordN(100*ms, 30)
+			}
+			r.add(&result.Interval{Cell: c, Second: i, Probe: h})
+		}
+		if row := r.judge("p99 < 25ms").Rows[0]; row.Outcome != outcome {
+			t.Errorf("held up in second %d: %s, want %s\n%s", second, row.Outcome, outcome, strings.Join(row.Detail, "\n"))
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
 	r := newRecorded(t, "a")
 	c := r.cell("a", 8*time.Second)

@@ -56,6 +56,11 @@ func (b *bench) readWindows(written []result.Assertion) error {
 	if err != nil {
 		return fmt.Errorf("can't read the samples for windows: %w", err)
 	}
+	for key, stats := range b.windows {
+		c := b.run.Cells[key.cell]
+		from := c.Stages[key.stage].Start + time.Duration(key.number)*key.length
+		stats.Probe = c.Probe(key.round, from, from+key.length)
+	}
 	return nil
 }
 
@@ -81,18 +86,21 @@ func (b *bench) judgeWindows(p *expression.Assertion, bound binding, length time
 		return row
 	}
 	var worst expression.Judgement
+	var reading *Reading
 	var reason string
 	found := false
 	for _, w := range list {
-		at := func(v view) expression.Judgement {
+		r := b.reading(addresses, bound, func(from *bench, a *expression.Address) *record.Stats {
+			return from.windowStats(a, bound, length, w)
+		}, func(v View) expression.Judgement {
 			return p.Judge(func(i int) (float64, bool) { return b.windowValue(addresses[i], bound, length, w, v) })
-		}
-		j := at(asMeasured)
-		doubt := counterfactual(j, at)
+		})
+		j := r.Judge(AsMeasured)
+		doubt := r.Doubt(j)
 		if found && !worse(j, doubt, worst, reason) {
 			continue
 		}
-		found, worst, reason = true, j, doubt
+		found, worst, reading, reason = true, j, r, doubt
 		row.Window = fmt.Sprintf("%s to %s", span(float64(w.start)), span(float64(w.start+length)))
 		if b.cell(addresses[0], bound).Cell.Rounds > 1 {
 			row.Window += fmt.Sprintf(" of round %d", w.round+1)
@@ -105,7 +113,7 @@ func (b *bench) judgeWindows(p *expression.Assertion, bound binding, length time
 	fill(&row, worst)
 	row.Detail = append(row.Detail, fmt.Sprintf("the worst of %s of %s, %s", plural(len(list), "window"), length, row.Window))
 	if reason == "" {
-		reason = b.taint(addresses, bound, worst.Truth)
+		reason = b.taint(reading, bound, worst.Truth)
 	}
 	if reason != "" {
 		row.Outcome = result.Inconclusive
@@ -178,7 +186,7 @@ func (b *bench) windowStats(a *expression.Address, bound binding, length time.Du
 }
 
 // windowValue reads an address in a window. Differences are of the two values in the window.
-func (b *bench) windowValue(a *expression.Address, bound binding, length time.Duration, w window, v view) (float64, bool) {
+func (b *bench) windowValue(a *expression.Address, bound binding, length time.Duration, w window, v View) (float64, bool) {
 	read := func(a *expression.Address) (float64, bool) {
 		s := b.windowStats(a, bound, length, w)
 		if s == nil {

@@ -302,3 +302,31 @@ func TestComparedIsNotFailed(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+func TestHoldUpsAreNoted(t *testing.T) {
+	for _, test := range []struct {
+		moments int64
+		want    string
+	}{
+		{0, ""},
+		{1, ""},
+		{12, "s.p.a: the generator was held up for 1.2% of the time, by up to 40ms; its machine may be too busy."},
+	} {
+		run := result.NewRun()
+		h := new(record.Histogram)
+		h.RecordN(0, 1000-test.moments)
+		h.RecordN(40e6, test.moments)
+		for _, f := range []result.Frame{
+			&result.Header{Version: 1, Targets: []result.Target{{Name: "a"}}},
+			&result.Cell{Scenario: "s", Phase: "p", Target: "a", Kind: "sequential", Rounds: 1},
+			&result.Round{}, &result.Interval{Probe: h}, &result.RoundEnd{},
+		} {
+			if err := run.Add(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if notes := strings.Join(Of(run).Notes, "\n"); strings.Contains(notes, "held up") != (test.want != "") || !strings.Contains(notes, test.want) {
+			t.Errorf("held up for %d of 1000 moments: %q", test.moments, notes)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/planrun/planrun/engine/compare"
+	"github.com/planrun/planrun/engine/quantity"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
@@ -91,8 +93,9 @@ func fewestPairs(d *Digest) (fewest int, any bool) {
 }
 
 // lateShare is how great the generator's lateness may be, as a share of the median latency, before it is worth a note;
-// below lateFloor it never is.
+// below lateFloor it never is. heldShare is for how much of the time it may be held up.
 const (
+	heldShare = 0.01
 	lateShare = 0.05
 	lateFloor = time.Millisecond
 )
@@ -101,7 +104,6 @@ func cellNotes(c *result.CellResult, add func(string, ...any)) {
 	place := Name(c.Scenario, c.Phase, c.Target)
 	s := c.Stats(result.Pooled, result.Every, record.Whole)
 	var lost, backlogged int64
-	var probed time.Duration
 	interrupted := 0
 	for _, r := range c.Rounds {
 		if r.End == nil {
@@ -109,7 +111,6 @@ func cellNotes(c *result.CellResult, add func(string, ...any)) {
 		}
 		lost += r.End.Lost
 		backlogged += r.End.Backlogged
-		probed = max(probed, r.End.Lag)
 		if r.End.Interrupted {
 			interrupted++
 		}
@@ -141,12 +142,11 @@ func cellNotes(c *result.CellResult, add func(string, ...any)) {
 			place, backlogged, s.Due(), share(backlogged, s.Due()))
 	}
 	median, ok := s.Latency().Percentile(50)
-	if late, known := s.Lag.Percentile(99); ok && known && late >= int64(lateFloor) && float64(late) > lateShare*float64(median) {
+	if held, longest := s.HeldUp(); held >= heldShare {
+		add("%s: the generator was held up for %s of the time, by up to %s; its machine may be too busy.", place, quantity.Value{F: math.Round(1000*held) / 1000, Dim: quantity.Share}, times(float64(longest)))
+	} else if late, known := s.Lag.Percentile(99); ok && known && late >= int64(lateFloor) && float64(late) > lateShare*float64(median) {
 		add("%s: the generator was late, by %s at p99 against a median latency of %s; its machine may be too busy.",
 			place, times(float64(late)), times(float64(median)))
-	} else if ok && !c.Open && probed >= lateFloor && float64(probed) > lateShare*float64(median) {
-		add("%s: the generator's machine was busy: a timer came up to %s late, against a median latency of %s.",
-			place, times(float64(probed)), times(float64(median)))
 	}
 	for _, r := range c.Rounds {
 		if r.End != nil {

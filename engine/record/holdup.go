@@ -1,0 +1,129 @@
+package record
+
+import (
+	"math"
+	"time"
+
+	"github.com/planrun/planrun/drivers"
+)
+
+// While a round runs, the generator's own probe waits for moments a short time apart. By how much it misses them is what it
+// cost to be woken up at the time: nothing on a machine with a processor to spare, and much on one where others hold the
+// processors. A call pays that several times, to be sent, to connect, to take in its answer, and none of it is the target's.
+
+const (
+	// wakeUps is how many times a call is taken to wait for the generator. Where the target is on the same machine it waits
+	// for that as well.
+	wakeUps = 4
+	// The generator is held up while its probe is late by more than heldFloor and more than heldShare of the quickest
+	// answer: less than that turns no verdict that is worth having.
+	heldFloor = 2 * time.Millisecond
+	heldShare = 0.05
+)
+
+// HeldUp is the share of the time during which the generator was held up, and the longest time of it; 0 if it never was, or
+// if nobody probed.
+func (s *Stats) HeldUp() (share float64, longest time.Duration) {
+	n := s.Probe.Count()
+	if n == 0 {
+		return 0, 0
+	}
+	limit := int64(heldFloor)
+	if quickest, ok := s.latency.Min(); ok {
+		limit = max(limit, int64(heldShare*float64(quickest)))
+	}
+	held := n - s.Probe.CountAtMost(limit)
+	if held == 0 {
+		return 0, 0
+	}
+	most, _ := s.Probe.Max()
+	return float64(held) / float64(n), time.Duration(most)
+}
+
+// WithoutHoldUps returns the same samples as well as they could have come out with a generator that is never held up. It sets
+// aside the times at which the probe was later than in calm, a share of the time between 0 and 1: as a call is hit if it was
+// held up at any of its wake-ups, up to 1 - calm^4 of what was due may have been. Those may have been any, so they are taken
+// to be what did worst, arrivals dropped first, then time-outs, then the slowest answers, and count as having been as quick
+// as the quickest. From the others is taken what the wake-ups of a call can have cost at most at calm times, but none becomes
+// quicker than the quickest that was measured, unless all may have been hit. Lag is taken away as by WithoutLag. Time that
+// was lost is taken from the length, so that rates are greater.
+//
+// No metric of the target's is worse in it than it was without hold-ups, so an assertion that is false of it as well is false
+// whatever the generator did. The result shares memory with s and must only be read.
+func (s *Stats) WithoutHoldUps(calm float64) *Stats {
+	if s.Probe.Count() == 0 {
+		return s
+	}
+	hit := 1 - math.Pow(calm, wakeUps)
+	late, _ := s.Probe.Quantile(calm)
+	// Half of the time it is as late as it always is, on this machine and with this load.
+	usual, _ := s.Probe.Quantile(min(calm, 0.5))
+	held, _ := s.HeldUp()
+	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps)}
+
+	x := s.WithoutLag().view()
+	left := int64(math.Round(hit * float64(x.Due())))
+	spare := func(n *int64) int64 {
+		k := min(left, *n)
+		*n -= k
+		left -= k
+		x.OK += k
+		return k
+	}
+	spared := spare(&x.Dropped)
+	timedOut := spare(&x.Failures[drivers.Timeout])
+	x.Failed -= timedOut
+	x.latency = r.of(x.latency, spared+timedOut)
+	x.service = r.of(x.service, 0)
+	x.failed = r.of(x.failed, 0)
+	x.latencyNoLag, x.failedNoLag = x.latency, x.failed
+	for _, p := range []**Series{&x.DNS, &x.Connect, &x.TLS, &x.Wait, &x.TTFB, &x.Transfer} {
+		*p = r.of(*p, 0)
+	}
+	kept := 1 - max(hit, held)
+	x.Length = time.Duration(kept * float64(x.Length))
+	x.spans = nil
+	for _, span := range s.spans {
+		span.Last = span.First + int64(kept*float64(span.Last-span.First))
+		x.spans = append(x.spans, span)
+	}
+	return x
+}
+
+// relief is by how much times get better.
+type relief struct {
+	hit  float64 // share of the slowest, which become as quick as the quickest
+	less int64   // what is taken from each
+	any  float64 // share of those that may have been hit at all
+}
+
+// allHit is the probability of all values having been hit, above which the quickest is no proof of what is possible.
+const allHit = 0.05
+
+// of returns a series with the relief, and more values as quick as its quickest.
+func (r relief) of(s *Series, more int64) *Series {
+	quickest, ok := s.Min()
+	if !ok && more == 0 {
+		return s
+	}
+	h := new(Histogram)
+	hit := int64(math.Round(r.hit * float64(s.Count())))
+	if math.Pow(r.any, float64(s.Count())) > allHit {
+		quickest = max(quickest-r.less, 0)
+	}
+	h.RecordN(quickest, hit+more)
+	left := s.Count() - hit
+	for v, n := range s.Values() {
+		n = min(n, left)
+		h.RecordN(max(v-r.less, quickest), n)
+		if left -= n; left == 0 {
+			break
+		}
+	}
+	mean, _ := h.Mean()
+	squares := 0.0
+	for v, n := range h.Values() {
+		squares += float64(n) * (float64(v) - mean) * (float64(v) - mean)
+	}
+	return SeriesOf(h, squares)
+}
