@@ -182,6 +182,8 @@ func runFake(t *testing.T, f *fake, p *plan.Plan, change ...func(*Options)) Repo
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p.Results.Path = filepath.Join(dir, "results.msgpack")
 	opt := Options{Drivers: map[string]drivers.Driver{"fake": f}, Tool: "test", Seed: 1, Clock: clock.Plain()}
+	// What the processors do in real time has no part in virtual time.
+	opt.vitals = func() vitals { return vitals{time: time.Now()} }
 	for _, c := range change {
 		c(&opt)
 	}

@@ -75,7 +75,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	}
 
 	company.begin()
-	vitals := takeVitals()
+	vitals := r.vitals()
 	collect := newCollector(rd)
 	collect.probe = startProbe(r.clock)
 	err = drive(collect)
@@ -97,7 +97,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		Protocols:   rd.users.protocols(),
 		Lag:         lag,
 	}
-	vitals.since(end)
+	vitals.until(r.vitals(), end)
 	if rd.usedUp.Load() {
 		end.Notes = append(end.Notes, fmt.Sprintf("the phase ended early: the %d rows of %s, which are used once, were used up", rd.scenario.Most, rd.scenario.MostBy))
 	}

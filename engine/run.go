@@ -38,6 +38,9 @@ type Options struct {
 	Watch func(result.Frame)
 	// Clock, if not nil, replaces the precise clock.
 	Clock *clock.Clock
+
+	// vitals, if not nil, replaces takeVitals, for tests whose time is not the machine's.
+	vitals func() vitals
 }
 
 // Report is how a run ended.
@@ -64,6 +67,9 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // judges what the stream says. Once ctx is done, calls in flight are aborted. Whatever happens, all that was measured until
 // then is in the results file.
 func Run(ctx context.Context, p *plan.Plan, opt Options) Report {
+	if opt.vitals == nil {
+		opt.vitals = takeVitals
+	}
 	if opt.Clock == nil {
 		opt.Clock = clock.New()
 	}

@@ -21,9 +21,8 @@ func takeVitals() vitals {
 	return v
 }
 
-// since enters into the end of a round how the generator did from v to now.
-func (v *vitals) since(end *result.RoundEnd) {
-	now := takeVitals()
+// until enters into the end of a round how the generator did from v to now.
+func (v *vitals) until(now vitals, end *result.RoundEnd) {
 	end.CPU = now.cpu - v.cpu
 	end.Cores = runtime.GOMAXPROCS(0) // which heeds the limits of a container
 	end.GC = now.gc.PauseTotal - v.gc.PauseTotal
