@@ -305,25 +305,30 @@ func TestComparedIsNotFailed(t *testing.T) {
 
 func TestHoldUpsAreNoted(t *testing.T) {
 	for _, test := range []struct {
-		moments int64
+		moments []int64 // of 1000, by target
 		want    string
 	}{
-		{0, ""},
-		{1, ""},
-		{12, "s.p.a: the generator was held up for 1.2% of the time, by up to 40ms; its machine may be too busy."},
+		{[]int64{0}, ""},
+		{[]int64{1}, ""},
+		{[]int64{12, 0}, "s.p.a: the generator was held up for 1.2% of the time, by up to 40ms; its machine may be too busy."},
+		{[]int64{12, 30}, "s.p.b: the generator was held up for 3% of the time, by up to 40ms; its machine may be too busy."},
+		{[]int64{12, 30, 0, 20}, "The generator was held up in 3 of 4 cells, most in s.p.b: for 3% of the time, by up to 40ms; its machine may be too busy."},
 	} {
 		run := result.NewRun()
-		h := new(record.Histogram)
-		h.RecordN(0, 1000-test.moments)
-		h.RecordN(40e6, test.moments)
-		for _, f := range []result.Frame{
-			&result.Header{Version: 1, Targets: []result.Target{{Name: "a"}}},
-			&result.Cell{Scenario: "s", Phase: "p", Target: "a", Kind: "sequential", Rounds: 1},
-			&result.Round{}, &result.Interval{Probe: h}, &result.RoundEnd{},
-		} {
+		add := func(f result.Frame) {
 			if err := run.Add(f); err != nil {
 				t.Fatal(err)
 			}
+		}
+		add(&result.Header{Version: 1})
+		for i, n := range test.moments {
+			h := new(record.Histogram)
+			h.RecordN(0, 1000-n)
+			h.RecordN(40e6, n)
+			add(&result.Cell{Scenario: "s", Phase: "p", Target: string(rune('a' + i)), Kind: "sequential", Rounds: 1})
+			add(&result.Round{Cell: i})
+			add(&result.Interval{Cell: i, Probe: h})
+			add(&result.RoundEnd{Cell: i})
 		}
 		if notes := strings.Join(Of(run).Notes, "\n"); strings.Contains(notes, "held up") != (test.want != "") || !strings.Contains(notes, test.want) {
 			t.Errorf("held up for %d of 1000 moments: %q", test.moments, notes)

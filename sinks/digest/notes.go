@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -39,6 +40,7 @@ func notes(run *result.Run, d *Digest) []string {
 		add("Measured against the lab in the box, not a real system (%s).", strings.Join(labs, ", "))
 	}
 	fairness(run, add)
+	holdUps(run, add)
 	for _, c := range run.Cells {
 		cellNotes(c, add)
 	}
@@ -100,6 +102,33 @@ const (
 	lateFloor = time.Millisecond
 )
 
+// holdUps notes in which cells the generator was held up, each by itself as long as they are few.
+func holdUps(run *result.Run, add func(string, ...any)) {
+	type cell struct {
+		name    string
+		share   float64
+		longest time.Duration
+	}
+	var cells []cell
+	for _, c := range run.Cells {
+		share, longest := c.Stats(result.Pooled, result.Every, record.Whole).HeldUp()
+		if share >= heldShare {
+			cells = append(cells, cell{Name(c.Scenario, c.Phase, c.Target), share, longest})
+		}
+	}
+	text := func(c cell) string {
+		return fmt.Sprintf("%s of the time, by up to %s", quantity.Value{F: math.Round(1000*c.share) / 1000, Dim: quantity.Share}, times(float64(c.longest)))
+	}
+	if len(cells) > 2 {
+		worst := slices.MaxFunc(cells, func(a, b cell) int { return cmp.Compare(a.share, b.share) })
+		add("The generator was held up in %d of %d cells, most in %s: for %s; its machine may be too busy.", len(cells), len(run.Cells), worst.name, text(worst))
+		return
+	}
+	for _, c := range cells {
+		add("%s: the generator was held up for %s; its machine may be too busy.", c.name, text(c))
+	}
+}
+
 func cellNotes(c *result.CellResult, add func(string, ...any)) {
 	place := Name(c.Scenario, c.Phase, c.Target)
 	s := c.Stats(result.Pooled, result.Every, record.Whole)
@@ -142,9 +171,9 @@ func cellNotes(c *result.CellResult, add func(string, ...any)) {
 			place, backlogged, s.Due(), share(backlogged, s.Due()))
 	}
 	median, ok := s.Latency().Percentile(50)
-	if held, longest := s.HeldUp(); held >= heldShare {
-		add("%s: the generator was held up for %s of the time, by up to %s; its machine may be too busy.", place, quantity.Value{F: math.Round(1000*held) / 1000, Dim: quantity.Share}, times(float64(longest)))
-	} else if late, known := s.Lag.Percentile(99); ok && known && late >= int64(lateFloor) && float64(late) > lateShare*float64(median) {
+	late, known := s.Lag.Percentile(99)
+	// Where the generator was held up, holdUps has said so, and it is late for that.
+	if held, _ := s.HeldUp(); ok && known && held < heldShare && late >= int64(lateFloor) && float64(late) > lateShare*float64(median) {
 		add("%s: the generator was late, by %s at p99 against a median latency of %s; its machine may be too busy.",
 			place, times(float64(late)), times(float64(median)))
 	}
