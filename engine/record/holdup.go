@@ -59,7 +59,7 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	// Half of the time it is as late as it always is, on this machine and with this load.
 	usual, _ := s.Probe.Quantile(min(calm, 0.5))
 	held, _ := s.HeldUp()
-	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps)}
+	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps), of: s.coarsely}
 
 	x := s.WithoutLag().view()
 	left := int64(math.Round(hit * float64(x.Due())))
@@ -73,12 +73,12 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	spared := spare(&x.Dropped)
 	timedOut := spare(&x.Failures[drivers.Timeout])
 	x.Failed -= timedOut
-	x.latency = r.of(x.latency, spared+timedOut)
-	x.service = r.of(x.service, 0)
-	x.failed = r.of(x.failed, 0)
+	x.latency = r.series(x.latency, spared+timedOut)
+	x.service = r.series(x.service, 0)
+	x.failed = r.series(x.failed, 0)
 	x.latencyNoLag, x.failedNoLag = x.latency, x.failed
 	for _, p := range []**Series{&x.DNS, &x.Connect, &x.TLS, &x.Wait, &x.TTFB, &x.Transfer} {
-		*p = r.of(*p, 0)
+		*p = r.series(*p, 0)
 	}
 	kept := 1 - max(hit, held)
 	x.Length = time.Duration(kept * float64(x.Length))
@@ -90,18 +90,34 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	return x
 }
 
+// coarsely returns the histogram of a series of s, which is made once for all the views that ask.
+func (s *Stats) coarsely(x *Series) *Histogram {
+	s.derive.Lock()
+	defer s.derive.Unlock()
+	h := s.coarse[x]
+	if h == nil {
+		h = x.Histogram()
+		if s.coarse == nil {
+			s.coarse = map[*Series]*Histogram{}
+		}
+		s.coarse[x] = h
+	}
+	return h
+}
+
 // relief is by how much times get better.
 type relief struct {
 	hit  float64 // share of the slowest, which become as quick as the quickest
 	less int64   // what is taken from each
 	any  float64 // share of those that may have been hit at all
+	of   func(*Series) *Histogram
 }
 
 // allHit is the probability of all values having been hit, above which the quickest is no proof of what is possible.
 const allHit = 0.05
 
-// of returns a series with the relief, and more values as quick as its quickest.
-func (r relief) of(s *Series, more int64) *Series {
+// series returns s with the relief, and more values as quick as its quickest. It is a histogram.
+func (r relief) series(s *Series, more int64) *Series {
 	quickest, ok := s.Min()
 	if !ok && more == 0 {
 		return s
@@ -113,7 +129,7 @@ func (r relief) of(s *Series, more int64) *Series {
 	}
 	h.RecordN(quickest, hit+more)
 	left := s.Count() - hit
-	for v, n := range s.Values() {
+	for v, n := range r.of(s).Values() {
 		n = min(n, left)
 		h.RecordN(max(v-r.less, quickest), n)
 		if left -= n; left == 0 {

@@ -51,6 +51,7 @@ type Stats struct {
 	derive     sync.Mutex
 	all        *Series // latency and failed together
 	withoutLag *Stats
+	coarse     map[*Series]*Histogram // for WithoutHoldUps
 }
 
 // Span is from the first start to the last end of one stage of one round, in nanoseconds since its release.
@@ -171,6 +172,7 @@ func (s *Stats) changed() {
 		s.withoutLag.changed()
 		s.withoutLag = nil
 	}
+	s.coarse = nil
 }
 
 // WithoutLag returns the same samples as if the generator had been on time: lag is taken from every latency, and arrivals

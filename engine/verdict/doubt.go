@@ -62,6 +62,9 @@ type Reading struct {
 
 // Doubt says why a judgement is not trusted, "" if it is: it turns when what the generator did itself is taken away, which
 // is its lateness, its hold-ups, and the failures for which this machine had no descriptors or ports left.
+//
+// A slow generator makes times longer, rates lower and time-outs more, never the other way: so it can fail an assertion on
+// one cell, and not pass it. A comparison it can turn either way.
 func (r *Reading) Doubt(measured expression.Judgement) string {
 	if without := r.Judge(withoutLag); without.Truth != measured.Truth {
 		return "the generator's own lateness decides it: without it " + figures(without)
@@ -73,14 +76,14 @@ func (r *Reading) Doubt(measured expression.Judgement) string {
 		return ""
 	}
 	share, text := heldUp(r.Stats)
-	if share > starved {
-		if measured.Truth == expression.True && !r.Compares {
-			return ""
-		}
+	switch {
+	case share == 0 || measured.Truth == expression.True && !r.Compares:
+		return ""
+	case share > starved:
 		return text + ": what was measured may be its own slowness"
 	}
 	without := r.Judge(withoutHoldUps(1 - share))
-	if share == 0 || without.Truth == measured.Truth {
+	if without.Truth == measured.Truth {
 		return ""
 	}
 	for _, calm := range calms {
@@ -137,9 +140,6 @@ func tooLate(s *record.Stats) string {
 // taint says why what a row reads can't be trusted whatever it says, "" if it can: the generator missed too many arrivals,
 // samples were lost, a search found the generator's limit, or the generator had no processor time left and could have
 // turned the verdict by that.
-//
-// A slow generator makes times longer, rates lower and time-outs more, never the other way: so it can fail an assertion on
-// one cell, and not pass it. A comparison it can turn either way.
 func (b *bench) taint(r *Reading, bound binding, truth expression.Truth) string {
 	turns := (r.Compares || truth != expression.True) && slices.ContainsFunc(r.Addresses, slowed(r.Stats))
 	for _, a := range r.Addresses {
