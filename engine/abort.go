@@ -97,16 +97,18 @@ func (w *watch) look(c *result.Cell, now time.Duration) (*plan.Assertion, string
 
 // part is what an address reads: the judged stages, a stage of its own, or the ramps.
 func (w *watch) part(c *result.Cell, ad *expression.Address) *record.Stats {
-	step := record.Whole
-	if len(c.Steps) > 1 {
-		for i := range c.Steps {
-			if ad.Step != "" && c.Steps[i].Name == ad.Step {
-				step = i
-			}
-		}
-	}
 	all := record.NewStats(record.NewBudget(0))
 	all.Probe = &w.probe
+	step := record.Whole
+	if ad.Step != "" {
+		i, known := c.Step(ad.Step, ad.Around)
+		if !known {
+			return all // it is a step of another scenario
+		}
+		if len(c.Steps) > 1 {
+			step = i
+		}
+	}
 	for i, g := range c.Stages {
 		reads := g.Judged || g.Kind == "trial"
 		switch {

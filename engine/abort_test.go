@@ -17,7 +17,7 @@ import (
 // assert adds an assertion to a plan as if it were written in its file.
 func assert(t *testing.T, p *plan.Plan, text string, change ...func(*plan.Assertion)) {
 	t.Helper()
-	a, errs := expression.ParseAssertion(text, noNames{})
+	a, errs := expression.ParseAssertion(text, steps{"login"})
 	if len(errs) > 0 {
 		t.Fatal(errs[0])
 	}
@@ -109,6 +109,27 @@ func TestAbortDoesNotWaitForCallsThatHang(t *testing.T) {
 		report := runFake(t, f, p)
 		if took := time.Since(began); took > 5*time.Second || report.Exit != 1 {
 			t.Errorf("took %v, exit %d", took, report.Exit)
+		}
+	})
+}
+
+// An assertion on a step says nothing of the scenarios that have no such step.
+func TestAbortOfAStepLeavesOtherScenarios(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(c fakeCall) (time.Duration, error) {
+			if c.Target == "login" {
+				return 10 * time.Millisecond, nil
+			}
+			return 500 * time.Millisecond, nil
+		}
+		f, p := flowPlan(serve, hold(10, 5*time.Second), []string{"login", "slow"}, callOf(0), callOf(1))
+		_, other := flowPlan(serve, hold(10, 5*time.Second), []string{"walk", "rest"}, callOf(0), callOf(1))
+		other.Scenarios[0].Name = "other"
+		p.Scenarios = append(p.Scenarios, other.Scenarios[0])
+		assert(t, p, "login.p95 < 100ms", abortAfter(0))
+		report := runFake(t, f, p)
+		if n := len(f.calls); n != 4*50 || report.Exit != 0 {
+			t.Errorf("%d calls of 200, exit %d", n, report.Exit)
 		}
 	})
 }

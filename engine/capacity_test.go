@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,16 +15,19 @@ import (
 	"github.com/planrun/planrun/engine/result"
 )
 
-// noNames is a plan of which conditions need no names.
-type noNames struct{}
+// steps are the names of a plan that conditions need, if any.
+type steps []string
 
-func (noNames) Kind(string) (expression.Kind, bool) { return 0, false }
-func (noNames) All() []string                       { return nil }
-func (noNames) Root(string) expression.Root         { return nil }
+func (s steps) Kind(name string) (expression.Kind, bool) {
+	return expression.Step, slices.Contains(s, name)
+}
+func (s steps) Within(string, string) bool  { return false }
+func (s steps) All() []string               { return s }
+func (s steps) Root(string) expression.Root { return nil }
 
 func capacity(t *testing.T, from, to float64, hold time.Duration, while string) *plan.Phase {
 	t.Helper()
-	w, errs := expression.ParseAssertion(while, noNames{})
+	w, errs := expression.ParseAssertion(while, steps{})
 	if len(errs) > 0 {
 		t.Fatal(errs[0])
 	}

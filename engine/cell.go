@@ -82,10 +82,10 @@ func backgroundOf(main *cell, bg *plan.Background, index int) *cell {
 // stepsOf lists what a scenario has samples of, besides its iterations.
 func stepsOf(s *plan.Scenario, target int) (steps []result.Step) {
 	for _, step := range s.Steps {
-		steps = append(steps, result.Step{Name: step.Name, Driver: step.Actions[target].Driver})
+		steps = append(steps, result.Step{Name: step.Name, Driver: step.Actions[target].Driver, Around: s.Around[step.Name]})
 	}
 	for _, name := range s.Groups {
-		steps = append(steps, result.Step{Name: name})
+		steps = append(steps, result.Step{Name: name, Around: s.Around[name]})
 	}
 	return steps
 }

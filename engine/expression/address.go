@@ -118,7 +118,7 @@ func Reserved(name string) string {
 // String is the address in canonical order.
 func (a *Address) String() string {
 	var b strings.Builder
-	for _, n := range []string{a.Scenario, a.Phase, a.Stage, a.Step, a.Target} {
+	for _, n := range slices.Concat([]string{a.Scenario, a.Phase, a.Stage}, a.Around, []string{a.Step, a.Target}) {
 		if n != "" {
 			b.WriteString(n + ".")
 		}
@@ -261,8 +261,14 @@ func (c *checker) resolve(a *Address, path []part) bool {
 			switch slot := slots[kind]; {
 			case a.Metric.Group != "" || a.Ramp:
 				fail(p, fmt.Sprintf("%s is a %s: it stands before ramp and what is measured", p.name, kind), "")
-			case *slot == p.name:
+			case *slot == p.name || slices.Contains(a.Around, p.name):
 				fail(p, p.name+" is there twice", "")
+			case kind == Step && *slot != "" && c.names.Within(p.name, *slot):
+				a.Around, *slot = append(a.Around, *slot), p.name
+			case kind == Step && *slot != "" && c.names.Within(*slot, p.name):
+				a.Around = append(a.Around, p.name)
+			case kind == Step && *slot != "":
+				fail(p, fmt.Sprintf("%s and %s are both steps, and neither lies within the other", *slot, p.name), "")
 			case *slot != "":
 				fail(p, fmt.Sprintf("%s and %s are both %ss", *slot, p.name, kind), "")
 			default:

@@ -26,6 +26,8 @@ func (k Kind) String() string {
 type Names interface {
 	// Kind tells what a name of the plan stands for.
 	Kind(name string) (Kind, bool)
+	// Within tells whether a step, group or branch lies within another group or branch, in any scenario.
+	Within(inner, outer string) bool
 	// All lists the names that Kind knows, for suggestions.
 	All() []string
 	// Root returns the resolver of a root of constants, such as vars; nil if name is none. Text such as "30ms" is read
@@ -36,7 +38,8 @@ type Names interface {
 // Address is one metric of one cell, or of each cell that fits: what is empty was left out and means "each".
 type Address struct {
 	Scenario, Phase, Stage, Step, Target string
-	Ramp                                 bool // the ramps of the phase instead of its judged stages
+	Around                               []string // groups and branches in which Step lies, as far as they were named
+	Ramp                                 bool     // the ramps of the phase instead of its judged stages
 	Metric                               Metric
 	Offset, Length                       int    // in runes, within the assertion
 	Text                                 string // as written

@@ -21,10 +21,12 @@ type names struct{}
 
 var kinds = map[string]Kind{
 	"http": Scenario, "sql": Scenario, "single": Phase, "sequential": Phase, "load": Phase, "hold_2": Stage,
-	"direct": Target, "hybrid": Target, "login": Step, "pay": Step,
+	"direct": Target, "hybrid": Target, "login": Step, "pay": Step, "buy": Step,
 }
 
 func (names) Kind(name string) (Kind, bool) { k, ok := kinds[name]; return k, ok }
+
+func (names) Within(inner, outer string) bool { return inner == "pay" && outer == "buy" }
 
 func (names) All() []string {
 	var all []string

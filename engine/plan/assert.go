@@ -102,7 +102,7 @@ func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
 	fits := func(s *Scenario, ph *Phase) bool {
 		return (ad.Scenario == "" || ad.Scenario == s.Name) && (scenario == "" || scenario == s.Name) &&
 			(ad.Phase == "" || ad.Phase == ph.Name) && (phase == "" || phase == ph.Name) &&
-			p.hasTarget(ad.Target) && s.hasStep(ad.Step)
+			p.hasTarget(ad.Target) && s.hasStep(ad.Step, ad.Around)
 	}
 	for _, s := range p.Scenarios {
 		for _, ph := range s.Phases {
@@ -117,9 +117,16 @@ func (p *Plan) leads(ad *expression.Address, scenario, phase string) bool {
 	return false
 }
 
-// hasStep tells whether a scenario has samples of a step, group or branch; of "" it has always.
-func (s *Scenario) hasStep(name string) bool {
-	return name == "" || slices.Contains(s.Groups, name) || slices.ContainsFunc(s.Steps, func(st *Step) bool { return st.Name == name })
+// hasStep tells whether a scenario has samples of a step, group or branch that lies within others; of "" it has always.
+func (s *Scenario) hasStep(name string, around []string) bool {
+	known := name == "" || slices.Contains(s.Groups, name) || slices.ContainsFunc(s.Steps, func(st *Step) bool { return st.Name == name })
+	if !known {
+		return false
+	}
+	for outer := s.Around[name]; outer != ""; outer = s.Around[outer] {
+		around = slices.DeleteFunc(slices.Clone(around), func(a string) bool { return a == outer })
+	}
+	return len(around) == 0
 }
 
 func (p *Plan) hasTarget(name string) bool {
@@ -163,7 +170,11 @@ func (b *binder) nowhere(ad *expression.Address, w *writtenAssertion) string {
 		what = "phase " + w.phase
 	}
 	if ad.Step != "" {
-		parts = append(parts, "step "+ad.Step)
+		step := "step " + ad.Step
+		if len(ad.Around) > 0 {
+			step += " in " + strings.Join(ad.Around, " and ")
+		}
+		parts = append(parts, step)
 	}
 	if ad.Stage != "" {
 		parts = append(parts, "stage "+ad.Stage)

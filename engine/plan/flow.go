@@ -338,6 +338,40 @@ func (f *flow) finish(parts []*Part) {
 			u.step.Name = name
 		}
 	}
+	sc.Around = map[string]string{}
+	f.nest(parts, nil)
+}
+
+// nest notes which named parts lie within which others. outer are the names around parts, the innermost last.
+func (f *flow) nest(parts []*Part, outer []string) {
+	for _, p := range parts {
+		inside := outer
+		if name := f.nameOf(p); name != "" {
+			for _, o := range outer {
+				f.names.lies[[2]string{name, o}] = true
+			}
+			if len(outer) > 0 {
+				f.scenario.Around[name] = outer[len(outer)-1]
+			}
+			inside = append(slices.Clip(outer), name)
+		}
+		f.nest(p.Parts, inside)
+		if p.Mix != nil {
+			f.nest(p.Mix.Branches, inside)
+		}
+	}
+}
+
+// nameOf is the name under which a part has samples; "" if it has none.
+func (f *flow) nameOf(p *Part) string {
+	sc := f.scenario
+	switch i := p.Sample - len(sc.Steps); {
+	case p.Call != NoCall:
+		return sc.Steps[p.Call].Name
+	case p.Sample != NoCall && i >= 0 && i < len(sc.Groups):
+		return sc.Groups[i]
+	}
+	return ""
 }
 
 func (s *Step) driver() string {

@@ -15,6 +15,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // address come in any order.
 type names struct {
 	kinds map[string]expression.Kind
+	lies  map[[2]string]bool // {inner, outer}
 	first map[string]diag.Place
 	all   []string
 	vars  expression.Root
@@ -22,6 +23,9 @@ type names struct {
 
 // Kind implements expression.Names.
 func (n *names) Kind(name string) (expression.Kind, bool) { k, ok := n.kinds[name]; return k, ok }
+
+// Within implements expression.Names.
+func (n *names) Within(inner, outer string) bool { return n.lies[[2]string{inner, outer}] }
 
 // All implements expression.Names.
 func (n *names) All() []string { return n.all }

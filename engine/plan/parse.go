@@ -86,7 +86,7 @@ func Parse(file string, text []byte, opt Options) (*Plan, diag.Findings) {
 	b := &binder{
 		source: src, opt: opt,
 		format: newFormat(opt.Drivers, opt.Sinks),
-		names:  &names{kinds: map[string]expression.Kind{}, first: map[string]diag.Place{}},
+		names:  &names{kinds: map[string]expression.Kind{}, lies: map[[2]string]bool{}, first: map[string]diag.Place{}},
 	}
 	find(b.format.plan, "scenarios").Required = !opt.LabOnly
 	p := b.plan(root, text)

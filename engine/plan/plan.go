@@ -55,6 +55,8 @@ type Scenario struct {
 	Flow []*Part
 	// Groups are the names of groups and of branches of a mix, whose samples are numbered after those of Steps.
 	Groups []string
+	// Around is the group or branch in which a named step, group or branch lies; none for those at the top.
+	Around map[string]string
 	// Captures are the names of what steps capture; their values are in drivers.Input.Values, in this order.
 	Captures []string
 	// Most is how many iterations a round can have, because each uses up a row of the data named MostBy; "" without a bound.

@@ -80,7 +80,7 @@ func Needed(percentile float64) int64 {
 // each calls visit for the phases that an address reads.
 func (p *Plan) each(ad *expression.Address, scenario, phase string, visit func(*Scenario, *Phase)) {
 	for _, s := range p.Scenarios {
-		if ad.Scenario != "" && ad.Scenario != s.Name || scenario != "" && scenario != s.Name || !s.hasStep(ad.Step) {
+		if ad.Scenario != "" && ad.Scenario != s.Name || scenario != "" && scenario != s.Name || !s.hasStep(ad.Step, ad.Around) {
 			continue
 		}
 		for _, ph := range s.Phases {

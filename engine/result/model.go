@@ -72,7 +72,8 @@ type Cell struct {
 // Step is one step of a cell's scenario. A scenario of one step has no samples of the step apart from its iterations.
 type Step struct {
 	Name   string // "" in a scenario of one step
-	Driver string
+	Driver string // "" of a group or a branch
+	Around string // the group or branch in which it lies; "" at the top
 }
 
 // Stage is a part of a cell's phase.

@@ -392,6 +392,8 @@ func (d *decoder) cellField(c *Cell, key []byte) {
 					s.Name = d.string()
 				case "driver":
 					s.Driver = d.string()
+				case "around":
+					s.Around = d.string()
 				default:
 					d.skip()
 				}

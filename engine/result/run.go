@@ -272,6 +272,22 @@ func (c *CellResult) steps() int {
 	return len(c.Steps)
 }
 
+// Step returns the index of the step, group or branch of a name that lies within some others; false if there is none.
+func (c *Cell) Step(name string, around []string) (int, bool) {
+	find := func(name string) int {
+		return slices.IndexFunc(c.Steps, func(s Step) bool { return name != "" && s.Name == name })
+	}
+	at := find(name)
+	if at < 0 {
+		return 0, false
+	}
+	var outer []string
+	for i := find(c.Steps[at].Around); i >= 0 && len(outer) < len(c.Steps); i = find(c.Steps[i].Around) {
+		outer = append(outer, c.Steps[i].Name)
+	}
+	return at, !slices.ContainsFunc(around, func(name string) bool { return !slices.Contains(outer, name) })
+}
+
 // part returns the statistics of one round, stage and step, which it makes if need be.
 func (c *CellResult) part(round, stage, step int) (*record.Stats, error) {
 	if stage < 0 || stage >= c.stages() {

@@ -59,7 +59,7 @@ func example(n int) []Frame {
 		return &Cell{
 			Scenario: "http", ScenarioTitle: "HTTP requests", Phase: "load", PhaseTitle: "Load", Kind: "ramp-and-hold",
 			Target: target, Rounds: 2, Open: true, Shape: "0 to 100/s in 2 s, hold 5 s", Timeout: 15 * time.Second,
-			Steps: []Step{{Name: "get", Driver: "http"}}, Stages: stages,
+			Steps: []Step{{Name: "get", Driver: "http", Around: "all"}}, Stages: stages,
 		}
 	}
 	return []Frame{

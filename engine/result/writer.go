@@ -168,6 +168,7 @@ func (w *Writer) Cell(c *Cell) (int, error) {
 			s := m.e.mapping()
 			s.string("name", c.Steps[i].Name)
 			s.string("driver", c.Steps[i].Driver)
+			s.string("around", c.Steps[i].Around)
 			s.close()
 		})
 		m.list("stages", len(c.Stages), func(i int) {

@@ -68,6 +68,14 @@ func (b *bench) Kind(name string) (expression.Kind, bool) {
 	return k, ok
 }
 
+// Within tells whether a step lies within a group or branch.
+func (b *bench) Within(inner, outer string) bool {
+	return slices.ContainsFunc(b.run.Cells, func(c *result.CellResult) bool {
+		_, known := c.Step(inner, []string{outer})
+		return known
+	})
+}
+
 // All lists the names that an address may have.
 func (b *bench) All() []string { return b.names }
 
@@ -153,8 +161,8 @@ func (b *bench) stats(a *expression.Address, bound binding, round int) *record.S
 func statsOf(c *result.CellResult, a *expression.Address, round int) *record.Stats {
 	step := record.Whole
 	if a.Step != "" {
-		step = slices.IndexFunc(c.Steps, func(s result.Step) bool { return s.Name == a.Step })
-		if step < 0 {
+		var known bool
+		if step, known = c.Step(a.Step, a.Around); !known {
 			return nil
 		}
 	}

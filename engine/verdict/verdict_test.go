@@ -132,6 +132,43 @@ func TestAStepThatNeverRanIsNoData(t *testing.T) {
 	}
 }
 
+// A step may be named with the groups and branches around it; elsewhere a step of that name is another one.
+func TestStepsWithinBranches(t *testing.T) {
+	r := newRecorded(t, "a")
+	for scenario, steps := range map[string][]result.Step{
+		"shop": {{Name: "login", Driver: "http", Around: "first"}, {Name: "first", Around: "buy"}, {Name: "buy"}},
+		"walk": {{Name: "login", Driver: "http"}, {Name: "look", Driver: "http"}},
+	} {
+		c := r.cell("a", 0, func(c *result.Cell) { c.Scenario, c.Steps = scenario, steps })
+		list := same(10, 50)
+		for _, x := range list {
+			x.Step = 0
+			list = append(list, x)
+		}
+		r.round(c, list)
+	}
+	for text, rows := range map[string]int{
+		"login.p95 < 100ms": 2, "buy.login.p95 < 100ms": 1, "first.buy.login.p95 < 100ms": 1, "shop.login.p95 < 100ms": 1,
+	} {
+		n := 0
+		for _, row := range r.judge(text).Rows {
+			if !row.Implied {
+				n++
+				if row.Outcome != result.Passed || row.Step != "login" {
+					t.Errorf("%s: %s of step %s", text, row.Outcome, row.Step)
+				}
+			}
+		}
+		if n != rows {
+			t.Errorf("%s has %d rows, want %d", text, n, rows)
+		}
+	}
+	c := Case{Assertions: []result.Assertion{{Text: "look.login.p95 < 1s", Place: "plan.yaml:1:1"}}}
+	if _, err := Judge(r.Run, c); err == nil || !strings.Contains(err.Error(), "look and login are both steps, and neither lies within the other") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestFailedRowsShowTheirTree(t *testing.T) {
 	r := newRecorded(t, "direct", "hybrid")
 	r.round(r.cell("direct", 0), same(10, 13))

@@ -180,7 +180,7 @@ func (b *bench) windowStats(a *expression.Address, bound binding, length time.Du
 	c := b.cell(a, bound)
 	step := record.Whole
 	if a.Step != "" && len(c.Steps) > 1 {
-		step = slices.IndexFunc(c.Steps, func(s result.Step) bool { return s.Name == a.Step })
+		step, _ = c.Step(a.Step, a.Around)
 	}
 	return b.windows[windowKey{length, c.Index, w.round, w.stage, step, w.number}]
 }
