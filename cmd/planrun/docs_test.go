@@ -13,10 +13,11 @@ import (
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/sql/sqltest"
+	"github.com/planrun/planrun/engine/expression"
 )
 
 // pages are the pages of the manual whose examples are run here.
-var pages = []string{"plan.md", "http.md", "grpc.md", "sql.md", "download.md", "lab.md", "judgement.md"}
+var pages = []string{"plan.md", "http.md", "grpc.md", "sql.md", "download.md", "lab.md", "judgement.md", "expressions.md"}
 
 // block is a fenced block of a page. What stands behind the language says how it is tried:
 //
@@ -146,7 +147,7 @@ func try(t *testing.T, b block, all []block) {
 	}
 }
 
-// The tables of fields and names are the drivers' own. UPDATE_DOCS=1 writes them.
+// The tables are those of the drivers and of the expression language. UPDATE_DOCS=1 writes them.
 func TestTablesOfTheManual(t *testing.T) {
 	seen := map[string]bool{}
 	for _, page := range pages {
@@ -157,11 +158,14 @@ func TestTablesOfTheManual(t *testing.T) {
 		}
 		fresh := generated.ReplaceAllStringFunc(string(all), func(old string) string {
 			m := generated.FindStringSubmatch(old)
+			seen[m[1]+" "+m[2]] = true
+			if table, ok := languageTables[m[1]]; ok {
+				return fmt.Sprintf("<!-- %s %s -->\n%s<!-- end -->", m[1], m[2], table())
+			}
 			driver, ok := allDrivers()[m[2]]
 			if !ok {
 				t.Fatalf("%s: there is no driver %s", page, m[2])
 			}
-			seen[m[1]+" "+m[2]] = true
 			table := fieldTable(driver.Fields())
 			if m[1] == "answer" {
 				table = nameTable(driver.Answer())
@@ -176,6 +180,11 @@ func TestTablesOfTheManual(t *testing.T) {
 			t.Errorf("docs/%s is stale; UPDATE_DOCS=1 go test ./cmd/planrun -run Manual writes it (-want +got):\n%s", page, diff)
 		}
 	}
+	for kind := range languageTables {
+		if !seen[kind+" language"] {
+			t.Errorf("no page has the table of %s", kind)
+		}
+	}
 	for name := range allDrivers() {
 		for _, table := range []string{"fields", "answer"} {
 			if !seen[table+" "+name] {
@@ -185,7 +194,43 @@ func TestTablesOfTheManual(t *testing.T) {
 	}
 }
 
-var generated = regexp.MustCompile(`(?s)<!-- (fields|answer) (\w+) -->\n.*?<!-- end -->`)
+var generated = regexp.MustCompile(`(?s)<!-- (fields|answer|metrics|groups|functions) (\w+) -->\n.*?<!-- end -->`)
+
+// languageTables are the tables of the expression language.
+var languageTables = map[string]func() string{
+	"metrics": func() string {
+		var b strings.Builder
+		b.WriteString("| metric | unit | is |\n|---|---|---|\n")
+		for _, m := range expression.Metrics {
+			forms := strings.Split(m.Form, ", ")
+			if m.Form == "" {
+				forms = []string{m.Name}
+			}
+			doc := m.Doc
+			if m.Grouped {
+				doc += " Of the latency of what succeeded, or of a group in front."
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Join(forms, "`, `"), m.Dim, cell(doc))
+		}
+		return b.String()
+	},
+	"groups": func() string {
+		var b strings.Builder
+		b.WriteString("| group | is |\n|---|---|\n")
+		for _, g := range expression.Groups {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", g.Name, cell(g.Doc))
+		}
+		return b.String()
+	},
+	"functions": func() string {
+		var b strings.Builder
+		b.WriteString("| function | is |\n|---|---|\n")
+		for _, f := range expression.Functions() {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", f.Form, cell(f.Doc))
+		}
+		return b.String()
+	},
+}
 
 func fieldTable(fields []drivers.Field) string {
 	var b strings.Builder

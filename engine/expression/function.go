@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,7 @@ func (t takes) String() string {
 // function is one that templates and expectations may call. All of them depend on their arguments alone.
 type function struct {
 	form     string // as it is written
+	doc      string // one sentence in Markdown
 	args     []takes
 	optional int  // how many of args may be left out
 	more     bool // the last of args may be repeated
@@ -54,21 +56,21 @@ type function struct {
 	apply func(args []value) (v value, message string)
 }
 
-func textFunction(form string, apply func(s string) string) *function {
-	return &function{form: form, args: []takes{takesText}, result: text, apply: func(a []value) (value, string) {
+func textFunction(form, doc string, apply func(s string) string) *function {
+	return &function{form: form, doc: doc, args: []takes{takesText}, result: text, apply: func(a []value) (value, string) {
 		return textOf(apply(a[0].s)), ""
 	}}
 }
 
-func textPair(form string, result kind, apply func(s, t string) value) *function {
-	return &function{form: form, args: []takes{takesText, takesText}, result: result, apply: func(a []value) (value, string) {
+func textPair(form, doc string, result kind, apply func(s, t string) value) *function {
+	return &function{form: form, doc: doc, args: []takes{takesText, takesText}, result: result, apply: func(a []value) (value, string) {
 		return apply(a[0].s, a[1].s), ""
 	}}
 }
 
 // rounding makes a whole number of a decimal one.
-func rounding(form string, apply func(float64) float64) *function {
-	return &function{form: form, args: []takes{takesNumber}, result: whole, apply: func(a []value) (value, string) {
+func rounding(form, doc string, apply func(float64) float64) *function {
+	return &function{form: form, doc: doc, args: []takes{takesNumber}, result: whole, apply: func(a []value) (value, string) {
 		return toWhole(a[0], apply)
 	}}
 }
@@ -85,8 +87,8 @@ func toWhole(v value, round func(float64) float64) (value, string) {
 }
 
 // extreme is min or max.
-func extreme(form string, better func(a, b float64) bool) *function {
-	return &function{form: form, args: []takes{takesNumber}, more: true, result: decimal, apply: func(a []value) (value, string) {
+func extreme(form, doc string, better func(a, b float64) bool) *function {
+	return &function{form: form, doc: doc, args: []takes{takesNumber}, more: true, result: decimal, apply: func(a []value) (value, string) {
 		best := a[0]
 		for _, v := range a[1:] {
 			if better(v.number(), best.number()) {
@@ -99,13 +101,13 @@ func extreme(form string, better func(a, b float64) bool) *function {
 
 // calls are the functions by name. Whatever is missing here can't be called.
 var calls = map[string]*function{
-	"len": {form: "len(x)", args: []takes{takesText | takesList | takesMapping}, result: whole, apply: func(a []value) (value, string) {
+	"len": {form: "len(x)", doc: "Characters of a text, elements of a list, or members of a mapping.", args: []takes{takesText | takesList | takesMapping}, result: whole, apply: func(a []value) (value, string) {
 		if a[0].kind == text {
 			return wholeOf(int64(len([]rune(a[0].s)))), ""
 		}
 		return wholeOf(int64(a[0].length())), ""
 	}},
-	"int": {form: "int(x)", args: []takes{takesNumber | takesText}, result: whole, apply: func(a []value) (value, string) {
+	"int": {form: "int(x)", doc: "A whole number: of text, or of a decimal number without what is behind its point.", args: []takes{takesNumber | takesText}, result: whole, apply: func(a []value) (value, string) {
 		if a[0].kind == text {
 			n, err := strconv.ParseInt(strings.TrimSpace(a[0].s), 10, 64)
 			if err != nil {
@@ -115,7 +117,7 @@ var calls = map[string]*function{
 		}
 		return toWhole(a[0], math.Trunc)
 	}},
-	"float": {form: "float(x)", args: []takes{takesNumber | takesText}, result: decimal, apply: func(a []value) (value, string) {
+	"float": {form: "float(x)", doc: "A number, of text.", args: []takes{takesNumber | takesText}, result: decimal, apply: func(a []value) (value, string) {
 		if a[0].kind == text {
 			f, err := strconv.ParseFloat(strings.TrimSpace(a[0].s), 64)
 			if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -125,47 +127,47 @@ var calls = map[string]*function{
 		}
 		return decimalOf(a[0].number()), ""
 	}},
-	"string": {form: "string(x)", args: []takes{takesAny}, result: text, apply: func(a []value) (value, string) {
+	"string": {form: "string(x)", doc: "Text.", args: []takes{takesAny}, result: text, apply: func(a []value) (value, string) {
 		return textOf(string(a[0].appendText(nil))), ""
 	}},
-	"abs": {form: "abs(x)", args: []takes{takesNumber}, result: decimal, apply: func(a []value) (value, string) {
+	"abs": {form: "abs(x)", doc: "The number without its sign.", args: []takes{takesNumber}, result: decimal, apply: func(a []value) (value, string) {
 		if a[0].kind == whole {
 			return wholeOf(max(a[0].n, -a[0].n)), ""
 		}
 		return decimalOf(math.Abs(a[0].f)), ""
 	}},
-	"round": rounding("round(x)", math.Round),
-	"floor": rounding("floor(x)", math.Floor),
-	"ceil":  rounding("ceil(x)", math.Ceil),
-	"min":   extreme("min(a, b)", func(a, b float64) bool { return a < b }),
-	"max":   extreme("max(a, b)", func(a, b float64) bool { return a > b }),
+	"round": rounding("round(x)", "The nearest whole number, halves away from zero.", math.Round),
+	"floor": rounding("floor(x)", "The greatest whole number not above.", math.Floor),
+	"ceil":  rounding("ceil(x)", "The smallest whole number not below.", math.Ceil),
+	"min":   extreme("min(a, b)", "The smallest of any number of numbers.", func(a, b float64) bool { return a < b }),
+	"max":   extreme("max(a, b)", "The greatest of them.", func(a, b float64) bool { return a > b }),
 
-	"upper": textFunction("upper(s)", strings.ToUpper),
-	"lower": textFunction("lower(s)", strings.ToLower),
-	"trim":  textFunction("trim(s)", strings.TrimSpace),
-	"trimPrefix": textPair("trimPrefix(s, prefix)", text, func(s, t string) value {
+	"upper": textFunction("upper(s)", "In capitals.", strings.ToUpper),
+	"lower": textFunction("lower(s)", "In small letters.", strings.ToLower),
+	"trim":  textFunction("trim(s)", "Without white space at both ends.", strings.TrimSpace),
+	"trimPrefix": textPair("trimPrefix(s, prefix)", "Without that beginning.", text, func(s, t string) value {
 		return textOf(strings.TrimPrefix(s, t))
 	}),
-	"trimSuffix": textPair("trimSuffix(s, suffix)", text, func(s, t string) value {
+	"trimSuffix": textPair("trimSuffix(s, suffix)", "Without that end.", text, func(s, t string) value {
 		return textOf(strings.TrimSuffix(s, t))
 	}),
-	"indexOf": textPair("indexOf(s, part)", whole, func(s, t string) value {
+	"indexOf": textPair("indexOf(s, part)", "Characters before the first occurrence; -1 if there is none.", whole, func(s, t string) value {
 		i := strings.Index(s, t)
 		if i > 0 {
 			i = len([]rune(s[:i]))
 		}
 		return wholeOf(int64(i))
 	}),
-	"replace": {form: "replace(s, old, new)", args: []takes{takesText, takesText, takesText}, result: text, apply: func(a []value) (value, string) {
+	"replace": {form: "replace(s, old, new)", doc: "With every occurrence replaced.", args: []takes{takesText, takesText, takesText}, result: text, apply: func(a []value) (value, string) {
 		if n := strings.Count(a[0].s, a[1].s); len(a[0].s)+n*len(a[2].s) > maxText {
 			return value{}, "would become too long"
 		}
 		return textOf(strings.ReplaceAll(a[0].s, a[1].s, a[2].s)), ""
 	}},
-	"split": textPair("split(s, separator)", list, func(s, t string) value {
+	"split": textPair("split(s, separator)", "The parts between separators, a list.", list, func(s, t string) value {
 		return valueOf(strings.Split(s, t))
 	}),
-	"join": {form: "join(list, separator)", args: []takes{takesList, takesText}, optional: 1, result: text, apply: func(a []value) (value, string) {
+	"join": {form: "join(list, separator)", doc: "The elements as one text; without a separator, next to each other.", args: []takes{takesList, takesText}, optional: 1, result: text, apply: func(a []value) (value, string) {
 		var b []byte
 		for i, item := range a[0].items() {
 			if i > 0 && len(a) > 1 {
@@ -178,22 +180,22 @@ var calls = map[string]*function{
 		return textOf(string(b)), ""
 	}},
 
-	"toBase64": textFunction("toBase64(s)", func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }),
-	"fromBase64": {form: "fromBase64(s)", args: []takes{takesText}, result: text, apply: func(a []value) (value, string) {
+	"toBase64": textFunction("toBase64(s)", "In base64 (RFC 4648, section 4).", func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }),
+	"fromBase64": {form: "fromBase64(s)", doc: "What base64 stands for.", args: []takes{takesText}, result: text, apply: func(a []value) (value, string) {
 		b, err := base64.StdEncoding.DecodeString(a[0].s)
 		if err != nil {
 			return value{}, "is not base64"
 		}
 		return textOf(string(b)), ""
 	}},
-	"toJSON": {form: "toJSON(x)", args: []takes{takesAny | takesNothing}, result: text, apply: func(a []value) (value, string) {
+	"toJSON": {form: "toJSON(x)", doc: "Any value as JSON.", args: []takes{takesAny | takesNothing}, result: text, apply: func(a []value) (value, string) {
 		b, err := json.Marshal(a[0].any())
 		if err != nil {
 			return value{}, "can't be written as JSON"
 		}
 		return textOf(string(b)), ""
 	}},
-	"fromJSON": {form: "fromJSON(s)", args: []takes{takesText}, result: dynamic, apply: func(a []value) (value, string) {
+	"fromJSON": {form: "fromJSON(s)", doc: "The value of a text that is JSON.", args: []takes{takesText}, result: dynamic, apply: func(a []value) (value, string) {
 		d := json.NewDecoder(strings.NewReader(a[0].s))
 		d.UseNumber()
 		var v any
@@ -203,13 +205,13 @@ var calls = map[string]*function{
 		return valueOf(v), ""
 	}},
 
-	"keys": {form: "keys(mapping)", args: []takes{takesMapping}, result: list, apply: func(a []value) (value, string) {
+	"keys": {form: "keys(mapping)", doc: "The names of its members, a list.", args: []takes{takesMapping}, result: list, apply: func(a []value) (value, string) {
 		return valueOf(a[0].keys()), ""
 	}},
-	"first": {form: "first(list)", args: []takes{takesList}, result: dynamic, apply: func(a []value) (value, string) {
+	"first": {form: "first(list)", doc: "The first element; nothing of an empty list.", args: []takes{takesList}, result: dynamic, apply: func(a []value) (value, string) {
 		return a[0].item(0), ""
 	}},
-	"last": {form: "last(list)", args: []takes{takesList}, result: dynamic, apply: func(a []value) (value, string) {
+	"last": {form: "last(list)", doc: "The last element; nothing of an empty list.", args: []takes{takesList}, result: dynamic, apply: func(a []value) (value, string) {
 		return a[0].item(-1), ""
 	}},
 }
@@ -217,19 +219,38 @@ var calls = map[string]*function{
 // each are the functions that look at every element of a list. In their predicate .name is a member of the element, #
 // the element itself and #index its index.
 var each = map[string]struct {
-	form     string
-	optional bool // the predicate may be left out
-	result   kind
+	form, doc string
+	optional  bool // the predicate may be left out
+	result    kind
 }{
-	"all":    {"all(list, .member > 0)", false, truth},
-	"any":    {"any(list, .member > 0)", false, truth},
-	"none":   {"none(list, .member > 0)", false, truth},
-	"one":    {"one(list, .member > 0)", false, truth},
-	"filter": {"filter(list, .member > 0)", false, list},
-	"map":    {"map(list, .member)", false, list},
-	"find":   {"find(list, .member > 0)", false, dynamic},
-	"count":  {"count(list, .member > 0)", true, whole},
-	"sum":    {"sum(list, .member)", true, decimal},
+	"all":    {"all(list, .member > 0)", "Whether it is true of every element; of none it is.", false, truth},
+	"any":    {"any(list, .member > 0)", "Whether it is true of an element.", false, truth},
+	"none":   {"none(list, .member > 0)", "Whether it is true of no element.", false, truth},
+	"one":    {"one(list, .member > 0)", "Whether it is true of exactly one element.", false, truth},
+	"filter": {"filter(list, .member > 0)", "The elements of which it is true.", false, list},
+	"map":    {"map(list, .member)", "What it comes to for each element.", false, list},
+	"find":   {"find(list, .member > 0)", "The first element of which it is true.", false, dynamic},
+	"count":  {"count(list, .member > 0)", "How many elements it is true of.", true, whole},
+	"sum":    {"sum(list, .member)", "What it comes to for all elements together.", true, decimal},
+}
+
+// FunctionInfo documents a function of templates, expectations, captures and conditions.
+type FunctionInfo struct {
+	Form string // as it is written
+	Doc  string // one sentence in Markdown
+}
+
+// Functions is the catalogue of functions by name. uuid() and random(a, b) are of templates alone and not in it.
+func Functions() []FunctionInfo {
+	var list []FunctionInfo
+	for _, f := range calls {
+		list = append(list, FunctionInfo{f.form, f.doc})
+	}
+	for _, f := range each {
+		list = append(list, FunctionInfo{f.form, f.doc})
+	}
+	slices.SortFunc(list, func(a, b FunctionInfo) int { return strings.Compare(a.Form, b.Form) })
+	return list
 }
 
 func (n *node) evalCall(f *frame) (value, error) {
