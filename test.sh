@@ -68,13 +68,19 @@ step "tests"
 go test -race -timeout 20m ./...
 go test -race -timeout 5m -tags http3 ./drivers/http/... ./drivers/download/...
 
-# Every fuzz target for a short while; the corpora they found things with are ordinary test cases by now.
-seconds=5
-[ -z "$long" ] || seconds=600
-step "fuzzing, ${seconds}s a target"
+# Every fuzz target for a short while; the corpora they found things with are ordinary test cases by now. What people write
+# themselves, plans and expressions, is tried longest.
+seconds_of() {
+	case "$long$1" in
+		yes./engine/plan | yes./engine/expression) echo 600 ;;
+		yes*) echo 60 ;;
+		*) echo 5 ;;
+	esac
+}
+step "fuzzing"
 grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read -r dir; do
 	for target in $(grep -hoE '^func Fuzz\w+' "$dir"/*_test.go | sed 's/^func //'); do
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" -timeout 30m "$dir"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$(seconds_of "$dir")s" -timeout 30m "$dir"
 	done
 done
 
