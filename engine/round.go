@@ -87,23 +87,8 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return err
 	}
 
-	end := &result.RoundEnd{
-		Cell: c.index, Round: number,
-		Length:      collect.length(),
-		Opened:      rd.users.opened(),
-		MaxInFlight: int(rd.most.Load()),
-		Backlogged:  rd.backlog.Load(),
-		Interrupted: r.stopped() || ctx.Err() != nil,
-		Protocols:   rd.users.protocols(),
-		Lag:         lag,
-	}
-	vitals.until(r.vitals(), end)
-	if rd.usedUp.Load() {
-		end.Notes = append(end.Notes, fmt.Sprintf("the phase ended early: the %d rows of %s, which are used once, were used up", rd.scenario.Most, rd.scenario.MostBy))
-	}
-	if a := rd.aborted.assertion; a != nil {
-		end.Aborted, end.Notes = a.Place.String(), append(end.Notes, rd.aborted.reason)
-	}
+	end := rd.end(collect, lag, vitals)
+	end.Interrupted = r.stopped() || ctx.Err() != nil
 	for _, e := range rd.examples.take() {
 		e.Cell, e.Round = c.index, number
 		if err := r.emit(&e); err != nil {
@@ -126,6 +111,27 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return errInterrupted
 	}
 	return nil
+}
+
+// end sums a round up. begun are the vitals as they were at the release.
+func (rd *round) end(collect *collector, lag time.Duration, begun vitals) *result.RoundEnd {
+	end := &result.RoundEnd{
+		Cell: rd.index, Round: rd.number,
+		Length:      collect.length(),
+		Opened:      rd.users.opened(),
+		MaxInFlight: int(rd.most.Load()),
+		Backlogged:  rd.backlog.Load(),
+		Protocols:   rd.users.protocols(),
+		Lag:         lag,
+	}
+	begun.until(rd.vitals(), end)
+	if rd.usedUp.Load() {
+		end.Notes = append(end.Notes, fmt.Sprintf("the phase ended early: the %d rows of %s, which are used once, were used up", rd.scenario.Most, rd.scenario.MostBy))
+	}
+	if a := rd.aborted.assertion; a != nil {
+		end.Aborted, end.Notes = a.Place.String(), append(end.Notes, rd.aborted.reason)
+	}
+	return end
 }
 
 func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
