@@ -86,7 +86,7 @@ func (c *collector) collect(now time.Duration, last bool) error {
 	for i := range c.samples[from:] {
 		c.count(&c.samples[from+i])
 	}
-	c.countMoments()
+	c.countMoments(last)
 	flush := last || now-c.flushed >= flushInterval
 	if err := c.writeBlocks(flush); err != nil {
 		return err
@@ -141,11 +141,15 @@ func (c *collector) count(s *record.Sample) {
 	}
 }
 
-// countMoments enters how late the probe was into the seconds in which it should have been on time.
-func (c *collector) countMoments() {
+// countMoments enters how late the probe was into the seconds in which it should have been on time. What came after the last
+// sample is nobody's.
+func (c *collector) countMoments(last bool) {
 	c.moments = c.probe.take(c.moments[:0])
 	for _, m := range c.moments {
 		at := m.at - c.rd.release
+		if last && at > c.length() {
+			break
+		}
 		v := c.interval(max(c.written, int(at/time.Second)))
 		if v.Probe == nil {
 			v.Probe = new(record.Histogram)

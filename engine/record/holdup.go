@@ -19,13 +19,15 @@ const (
 	// answer: less than that turns no verdict that is worth having.
 	heldFloor = 2 * time.Millisecond
 	heldShare = 0.05
+	// fewest is how many moments of the probe it takes to speak of a share of the time.
+	fewest = 20
 )
 
-// HeldUp is the share of the time during which the generator was held up, and the longest time of it; 0 if it never was, or
-// if nobody probed.
+// HeldUp is the share of the time during which the generator was held up, and the longest time of it; 0 if it never was, if
+// nobody probed, or too short to tell.
 func (s *Stats) HeldUp() (share float64, longest time.Duration) {
 	n := s.Probe.Count()
-	if n == 0 {
+	if n < fewest {
 		return 0, 0
 	}
 	limit := int64(heldFloor)

@@ -37,7 +37,8 @@ func TestHeldUp(t *testing.T) {
 		"calm":                    {probed(answers(10), map[int64]int64{0: 90, 1: 9, 2: 1}), 0, 0},
 		"one in ten":              {probed(answers(10), map[int64]int64{0: 90, 3: 9, 40: 1}), 0.1, 40 * time.Millisecond},
 		"little for slow answers": {probed(answers(1000), map[int64]int64{0: 90, 40: 9, 60: 1}), 0.01, 60 * time.Millisecond},
-		"without any answer":      {probed(NewStats(nil), map[int64]int64{0: 1, 3: 3}), 0.75, 3 * time.Millisecond},
+		"without any answer":      {probed(NewStats(nil), map[int64]int64{0: 5, 3: 15}), 0.75, 3 * time.Millisecond},
+		"too short to tell":       {probed(answers(10), map[int64]int64{0: 4, 3: 15}), 0, 0},
 	} {
 		share, longest := test.s.HeldUp()
 		// Lateness is counted in buckets, the longest is exact.

@@ -43,7 +43,7 @@ const (
 	shortest   = time.Second
 	// Up to crowded, a share of the time, hold-ups come one by one, and each costs the calls that it hits no more than it
 	// lasts. Beyond that what one held up is still waiting when the next comes, and costs add up without a known bound.
-	// Beyond starved hardly a call escapes them.
+	// Beyond starved hardly a call escapes them, and only what two targets did under the same can be compared.
 	crowded = 0.1
 	starved = 0.5
 )
@@ -79,7 +79,7 @@ func (r *Reading) Doubt(measured expression.Judgement) string {
 	switch {
 	case share == 0 || measured.Truth == expression.True && !r.Compares:
 		return ""
-	case share > starved:
+	case share > starved && !r.Compares:
 		return text + ": what was measured may be its own slowness"
 	}
 	without := r.Judge(withoutHoldUps(1 - share))
