@@ -19,6 +19,7 @@ type Verdict struct {
 	Limit     string
 	N         int64
 	Interval  string   // 95 % interval of Value; "" if it has none
+	Window    string   // the window that Value is of, the worst one; "" without windows
 	Source    string   // file:line:column; "" for implied ones
 	Detail    []string // values of the names in it, and reasons
 }
@@ -44,6 +45,9 @@ func (v Verdict) Figures() string {
 	}
 	if v.Interval != "" {
 		parts = append(parts, "95% interval "+v.Interval)
+	}
+	if v.Window != "" {
+		parts = append(parts, "worst window "+v.Window)
 	}
 	if v.N > 0 {
 		parts = append(parts, fmt.Sprintf("n = %d", v.N))
@@ -74,7 +78,7 @@ func verdicts(run *result.Run) []Verdict {
 		x := Verdict{
 			Outcome: v.Outcome, Warning: v.Severity == "warn" && v.Outcome != result.Passed, Implied: v.Implied,
 			Place:     Name(v.Scenario, v.Phase, v.Stage, v.Step, v.Target),
-			Assertion: Clean(v.Assertion), Value: Clean(v.Value), Limit: Clean(v.Limit), N: v.N, Interval: Clean(v.Interval), Source: Clean(v.Place),
+			Assertion: Clean(v.Assertion), Value: Clean(v.Value), Limit: Clean(v.Limit), N: v.N, Interval: Clean(v.Interval), Window: Clean(v.Window), Source: Clean(v.Place),
 		}
 		for _, d := range v.Detail {
 			x.Detail = append(x.Detail, Shorten(Clean(d), 400))

@@ -156,6 +156,8 @@ type verdict struct {
 	Value     string   `json:"value"`
 	Limit     string   `json:"limit"`
 	N         int64    `json:"n"`
+	Interval  string   `json:"interval"` // 95 %, of the value
+	Window    string   `json:"window"`   // the worst one
 	Detail    []string `json:"detail"`
 }
 
@@ -220,7 +222,7 @@ func newDocument(run *result.Run) *document {
 	for _, v := range run.Verdicts {
 		x.Verdicts = append(x.Verdicts, verdict{
 			v.Assertion, v.Place, v.Implied, v.Severity, v.Scenario, v.Phase, v.Stage, v.Step, v.Target, string(v.Outcome), v.Value, v.Limit, v.N,
-			list(v.Detail),
+			v.Interval, v.Window, list(v.Detail),
 		})
 	}
 	for _, c := range run.Cells {

@@ -3,10 +3,14 @@ package json
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/planrun/planrun/engine/result"
 	"github.com/planrun/planrun/sinks"
 	"github.com/planrun/planrun/sinks/digest"
 	"github.com/planrun/planrun/sinks/sinktest"
@@ -99,5 +103,46 @@ func TestFiguresAreAsInCSV(t *testing.T) {
 				t.Errorf("there is no %s", f.Name)
 			}
 		}
+	}
+}
+
+// TestVerdictsAreWhole fills every field of a verdict with a value of its own and finds each of them in the document.
+func TestVerdictsAreWhole(t *testing.T) {
+	var v result.Verdict
+	var want []string
+	fields := reflect.ValueOf(&v).Elem()
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		switch f := fields.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("the " + name)
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int64:
+			f.SetInt(int64(1000 + i))
+		case reflect.Slice:
+			f.Set(reflect.ValueOf([]string{"the " + name}))
+		default:
+			t.Fatalf("%s is a %s", name, f.Kind())
+		}
+		want = append(want, fmt.Sprint(fields.Field(i)))
+	}
+	frames := slices.Insert(slices.Clone(sinktest.Cases()[0].Frames), 1, result.Frame(&v))
+	var b bytes.Buffer
+	if err := New().Write(&b, sinktest.Case{Name: "whole", Frames: frames}.Open(t)); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct{ Verdicts []map[string]any }
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range doc.Verdicts[0] {
+		got = append(got, fmt.Sprint(x))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("of a verdict the document has\n%q, and the results\n%q", got, want)
 	}
 }

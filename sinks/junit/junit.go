@@ -258,7 +258,9 @@ func (s *Sink) testcase(run *result.Run, v result.Verdict) testcase {
 
 // message is the line that lists show.
 func message(v result.Verdict) string {
-	f := digest.Verdict{Value: digest.Clean(v.Value), Limit: digest.Clean(v.Limit), N: v.N}.Figures()
+	f := digest.Verdict{
+		Value: digest.Clean(v.Value), Limit: digest.Clean(v.Limit), N: v.N, Interval: digest.Clean(v.Interval), Window: digest.Clean(v.Window),
+	}.Figures()
 	switch {
 	case v.Outcome == result.NoData && len(v.Detail) > 0:
 		return digest.Clean(v.Detail[0])

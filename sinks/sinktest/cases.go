@@ -242,7 +242,7 @@ func study() []result.Frame {
 	for _, target := range []string{"direct", "hybrid"} {
 		b.add(&result.Verdict{
 			Assertion: "p50 < 2s", Place: "plans/hybrid.yaml:41:9", Scenario: "http", Phase: "sequential", Target: target,
-			Outcome: result.Passed, Value: "13.1ms", Limit: "2s", N: 50, Detail: []string{"p50 = 13.1ms"},
+			Outcome: result.Passed, Value: "13.1ms", Limit: "2s", N: 50, Interval: "12.9ms to 13.4ms", Detail: []string{"p50 = 13.1ms"},
 		})
 	}
 	b.add(
@@ -381,7 +381,8 @@ func stages() []result.Frame {
 		},
 		&result.Verdict{
 			Assertion: "peak.p99 < 200ms", Place: "plans/stages.yaml:13:9", Severity: "warn", Scenario: "main", Phase: "load", Stage: "peak",
-			Target: "windows", Outcome: result.Failed, Value: "702ms", Limit: "200ms", N: 366, Detail: []string{"peak.p99 = 702ms"},
+			Target: "windows", Outcome: result.Failed, Value: "702ms", Limit: "200ms", N: 183, Interval: "641ms to 735ms", Window: "6s to 7s",
+			Detail: []string{"peak.p99 = 702ms", "the worst of 2 windows of 1s"},
 		},
 		&result.Verdict{
 			Assertion: "dropped == 0", Implied: true, Scenario: "main", Phase: "load", Target: "windows", Outcome: result.Failed,
