@@ -82,6 +82,8 @@ func TestOutcomes(t *testing.T) {
 		{"one sample", oks(20), "p50 == 20ms and p99 == 20ms and min == 20ms", result.Passed, 0, "20ms"},
 		{"eight samples above the limit", same(8, 50), "p95 < 10ms", result.Failed, 1, "50ms"},
 		{"a limit that is crossed", same(100, 200), "p95 < 100ms", result.Failed, 1, "200ms"},
+		{"a greatest one that is crossed", oks(1, 1, 1, 300), "max < 100ms", result.Failed, 1, "300ms"},
+		{"an error rate that is crossed", fail(same(100, 1), 2, drivers.Status), "error_rate < 1%", result.Failed, 1, "2%"},
 		{"a limit that is kept", same(10, 300), "p75 < 1000ms", result.Passed, 0, "300ms"},
 		{"an empty cell", nil, "p50 < 30ms", result.NoData, 1, "no data"},
 		{"an empty cell turned round", nil, "not (p50 >= 30ms)", result.NoData, 1, "no data"},
