@@ -23,6 +23,7 @@ type progress struct {
 	stop  chan struct{}
 	ended chan struct{}
 	off   func()
+	told  bool // a line has been written
 
 	mu    sync.Mutex
 	now   func() time.Time
@@ -100,14 +101,15 @@ func (pr *progress) show() {
 		case <-pr.tick.C:
 			if pr.bars != nil {
 				pr.bars.draw(pr.state())
-			} else {
-				fmt.Fprintln(pr.out, "planrun: "+pr.state().line())
+				continue
 			}
+			fmt.Fprintln(pr.out, "planrun: "+pr.state().line())
+			pr.told = true
 		}
 	}
 }
 
-// close takes the bars away.
+// close takes the bars away, and ends the lines with what they came to.
 func (pr *progress) close() {
 	if pr == nil {
 		return
@@ -118,6 +120,10 @@ func (pr *progress) close() {
 	if pr.bars != nil {
 		pr.off()
 		pr.bars.close()
+		return
+	}
+	if s := pr.state(); pr.told && s.done == s.rounds {
+		fmt.Fprintln(pr.out, "planrun: "+s.line())
 	}
 }
 
@@ -281,7 +287,10 @@ func (s state) inRound() string {
 // line is all of it in one line.
 func (s state) line() string {
 	text := s.head()
-	if !s.running {
+	switch {
+	case s.rounds > 0 && s.done == s.rounds:
+		return text + "; done"
+	case !s.running:
 		return text + "; between rounds"
 	}
 	text += "; " + s.phaseName + "." + s.target

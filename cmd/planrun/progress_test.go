@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/planrun/planrun/engine/plan"
 	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
@@ -65,6 +68,39 @@ func TestProgress(t *testing.T) {
 	}
 	if got := s.runShare(); got != 5.25/6 {
 		t.Errorf("the run is at %v", got)
+	}
+}
+
+// TestRampThatEndsIsDone has a log without a terminal: a phase with a ramp that ends on time is done, and nothing in the log
+// reads like a failure, nor moves a cursor. What is over before the first line has none.
+func TestRampThatEndsIsDone(t *testing.T) {
+	for length, want := range map[time.Duration]string{
+		25 * time.Second: `planrun: 0/1 rounds, about 15s left; s.load.a, 10s of 25s; 100/s, 3 in flight
+planrun: 0/1 rounds, about 5s left; s.load.a, 20s of 25s; 100/s, 3 in flight
+planrun: 1/1 rounds; done
+`,
+		5 * time.Second: "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			pl := &plan.Plan{Targets: []plan.Target{{Name: "a"}}, Scenarios: []*plan.Scenario{{Name: "s", Phases: []*plan.Phase{{
+				Name: "load", Kind: plan.RampAndHold, Open: true, Rounds: 1, Stages: []plan.Stage{
+					{Name: "ramp", Ramp: true, To: 100, Length: length - 2*time.Second}, {From: 100, To: 100, Length: 2 * time.Second, Judged: true},
+				},
+			}}}}}
+			var log bytes.Buffer
+			p := &program{stderr: &log}
+			pr := p.newProgress(pl)
+			pr.watch(&result.Round{})
+			for second := range int(length / time.Second) {
+				time.Sleep(time.Second)
+				pr.watch(&result.Interval{Second: second, OK: 100, InFlight: 3})
+			}
+			pr.watch(&result.RoundEnd{Length: length})
+			pr.close()
+			if log.String() != want {
+				t.Errorf("after %v the log is\n%swant\n%s", length, log.String(), want)
+			}
+		})
 	}
 }
 

@@ -132,6 +132,7 @@ scenarios:
 	if exit != 0 {
 		t.Errorf("exit %d:\n%s", exit, printed)
 	}
+	contains(t, printed, " tls p50 ")
 	if s := run.Find("s", "warm", "target").Stats(result.Pooled, result.Judged, record.Whole); s.TLS.Count() != 0 || s.Count() != 5 {
 		t.Errorf("%d of %d calls after the warm-up shook hands", s.TLS.Count(), s.Count())
 	}

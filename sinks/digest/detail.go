@@ -24,7 +24,7 @@ type Detail struct {
 // Columns are the heads of Detail.Values. Times are in Detail.Unit; "opened" is how many calls opened a connection.
 var Columns = []string{
 	"count", "ok", "failed", "dropped", "rps", "throughput", "mean", "p50", "p90", "p95", "p99", "max",
-	"ttfb p50", "connect p50", "opened", "lag p99",
+	"ttfb p50", "connect p50", "tls p50", "opened", "lag p99",
 }
 
 // Used tells for each of Columns whether any of some details has a value in it that says anything: no failures at all
@@ -114,6 +114,7 @@ var timed = []struct {
 	{"max", metric.Metric{Name: "max"}},
 	{"ttfb p50", metric.Metric{Name: "p", Percentile: 50, Group: "ttfb"}},
 	{"connect p50", metric.Metric{Name: "p", Percentile: 50, Group: "connect"}},
+	{"tls p50", metric.Metric{Name: "p", Percentile: 50, Group: "tls"}},
 	{lagColumn, metric.Metric{Name: "p", Percentile: 99, Group: "lag"}},
 }
 

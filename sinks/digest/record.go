@@ -36,6 +36,7 @@ var Figures = []Figure{
 	{Name: "p999_ms", Metric: metric.Metric{Name: "p", Percentile: 99.9}, Time: true},
 	{Name: "ttfb_p50_ms", Metric: metric.Metric{Name: "p", Percentile: 50, Group: "ttfb"}, Time: true},
 	{Name: "connect_p50_ms", Metric: metric.Metric{Name: "p", Percentile: 50, Group: "connect"}, Time: true},
+	{Name: "tls_p50_ms", Metric: metric.Metric{Name: "p", Percentile: 50, Group: "tls"}, Time: true},
 	{Name: "lag_p99_ms", Metric: metric.Metric{Name: "p", Percentile: 99, Group: "lag"}, Time: true},
 	{Name: "bytes_in", Metric: metric.Metric{Name: "bytes_in"}},
 	{Name: "bytes_out", Metric: metric.Metric{Name: "bytes_out"}},
