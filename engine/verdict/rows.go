@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/metric"
 	"github.com/planrun/planrun/engine/record"
@@ -54,6 +55,9 @@ func (b *bench) judge(p *expression.Assertion, bound binding) result.Verdict {
 	}
 	measured := r.Judge(AsMeasured)
 	fill(&row, measured)
+	if row.Outcome == result.NoData {
+		row.Detail = append(row.Detail, b.missing(addresses, bound)...)
+	}
 	if i := measured.Address; i >= 0 {
 		row.Interval = b.interval(addresses[i], bound)
 	}
@@ -76,6 +80,41 @@ func (b *bench) row(addresses []*expression.Address, bound binding) result.Verdi
 	var row result.Verdict
 	row.Scenario, row.Phase, row.Stage, row.Step, row.Target = common(addresses, bound)
 	return row
+}
+
+// missing says why there is nothing to judge, for each of the cells and steps that are read: nothing was called, or all of
+// it failed. None means that the samples don't tell.
+func (b *bench) missing(addresses []*expression.Address, bound binding) []string {
+	var texts []string
+	add := func(c *result.CellResult, a *expression.Address, text string) {
+		place := c.Target
+		if a.Step != "" {
+			place += "." + a.Step
+		}
+		if text = place + ": " + text; !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	for _, a := range addresses {
+		c := b.cell(a, bound)
+		if c == nil || c.IsCapacity() || a.Metric.Previous {
+			continue
+		}
+		s := statsOf(c, a, result.Pooled)
+		switch {
+		case s == nil || s.Due() == 0:
+			add(c, a, "nothing was called")
+		case s.Count() == 0:
+			add(c, a, fmt.Sprintf("all %d were dropped", s.Dropped))
+		case s.OK == 0:
+			for _, kind := range drivers.Failures {
+				if n := s.Failures[kind]; n > 0 {
+					add(c, a, fmt.Sprintf("%d of %d failed: %s", n, s.Count(), kind))
+				}
+			}
+		}
+	}
+	return texts
 }
 
 // fill enters a judgement into a row.

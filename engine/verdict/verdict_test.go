@@ -128,7 +128,12 @@ func TestAStepThatNeverRanIsNoData(t *testing.T) {
 		list = append(list, login)
 	}
 	r.round(c, list)
-	j := r.judge("pay.p50 < 30ms", "login.count == 10", "error_rate <= 100%")
+	j := r.judge("pay.p50 < 30ms", "login.count == 10", "error_rate <= 100%", "login.p50 < 30ms")
+	for i, want := range map[int]string{0: "a.pay: nothing was called", 3: "a.login: 10 of 10 failed: status"} {
+		if row := j.Rows[i]; row.Outcome != result.NoData || !slices.Contains(row.Detail, want) {
+			t.Errorf("%s is %s: %q, want %q", row.Assertion, row.Outcome, row.Detail, want)
+		}
+	}
 	if j.Rows[0].Outcome != result.NoData || j.Rows[1].Outcome != result.Passed || j.Exit != ExitFailed {
 		t.Errorf("%s, %s, exit %d", j.Rows[0].Outcome, j.Rows[1].Outcome, j.Exit)
 	}

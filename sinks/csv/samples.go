@@ -29,9 +29,10 @@ func samples(w *csv.Writer, run *result.Run) error {
 	row := make([]string, 0, len(sampleColumns))
 	return run.Each(func(b *result.Block) error {
 		c := run.Cells[b.Cell]
+		names := digest.StageNames(c)
 		for i := range b.Samples {
 			s := &b.Samples[i]
-			row = append(row[:0], text(c.Scenario), text(c.Phase), stage(c, s), step(c, s), text(c.Target),
+			row = append(row[:0], text(c.Scenario), text(c.Phase), stage(c, names, s), step(c, s), text(c.Target),
 				strconv.Itoa(b.Round), strconv.FormatInt(s.Iteration, 10), strconv.Itoa(int(s.User)))
 			if s.Flags&record.Dropped != 0 {
 				// It was never sent, so it has neither start nor end.
@@ -49,11 +50,11 @@ func samples(w *csv.Writer, run *result.Run) error {
 	})
 }
 
-func stage(c *result.CellResult, s *record.Sample) string {
+func stage(c *result.CellResult, names []string, s *record.Sample) string {
 	if len(c.Stages) < 2 || int(s.Stage) >= len(c.Stages) {
 		return ""
 	}
-	return text(digest.StageName(c.Stages[s.Stage]))
+	return text(names[s.Stage])
 }
 
 func step(c *result.CellResult, s *record.Sample) string {

@@ -16,7 +16,7 @@ import (
 // Detail is the figures of a cell, or of one stage or step of it.
 type Detail struct {
 	Scenario, Phase, Stage, Step, Target string
-	Judged                               bool     // assertions on the phase read it; a ramp is only reported
+	Remark                               string   // "not judged", as ramps are; what became of a trial: "held", "not held"; else ""
 	Unit                                 string   // of times: the same for all details of a scenario; "" where none has any
 	Values                               []string // by Columns; "" is no data
 }
@@ -45,19 +45,20 @@ func details(run *result.Run) []Detail {
 	var list []Detail
 	var from []figures
 	for _, c := range run.Cells {
-		of := Detail{Scenario: Clean(c.Scenario), Phase: Clean(c.Phase), Target: Clean(c.Target), Judged: true}
+		of := Detail{Scenario: Clean(c.Scenario), Phase: Clean(c.Phase), Target: Clean(c.Target)}
 		add := func(d Detail, stage, step int) {
 			list = append(list, d)
 			from = append(from, figures{c, c.Stats(result.Pooled, stage, step)})
 		}
 		add(of, result.Judged, record.Whole)
 		if len(c.Stages) > 1 {
+			names := StageNames(c)
 			for i, g := range c.Stages {
 				if g.Judged && g.Name == "" && judgedStages(c) == 1 {
 					continue // the cell's own row
 				}
 				d := of
-				d.Stage, d.Judged = Clean(or(g.Name, g.Kind)), g.Judged
+				d.Stage, d.Remark = Clean(names[i]), remark(c, i)
 				add(d, i, record.Whole)
 			}
 		}
@@ -84,6 +85,26 @@ func details(run *result.Run) []Detail {
 		d.Values = from[i].values(scale, tableScale(quantity.Speed, speeds[d.Scenario]))
 	}
 	return list
+}
+
+// remark is what a reader of a stage's row has to know.
+func remark(c *result.CellResult, stage int) string {
+	if c.IsCapacity() && stage < len(c.Trials) {
+		switch end := c.Trials[stage].End; {
+		case end == nil:
+			return "cut short"
+		case end.Outcome == result.Passed:
+			return "held"
+		case end.Outcome == result.Failed:
+			return "not held"
+		default:
+			return Clean(string(end.Outcome))
+		}
+	}
+	if !c.Stages[stage].Judged {
+		return "not judged"
+	}
+	return ""
 }
 
 func judgedStages(c *result.CellResult) (n int) {

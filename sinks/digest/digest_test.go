@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -332,6 +333,47 @@ func TestHoldUpsAreNoted(t *testing.T) {
 		}
 		if notes := strings.Join(Of(run).Notes, "\n"); strings.Contains(notes, "held up") != (test.want != "") || !strings.Contains(notes, test.want) {
 			t.Errorf("held up for %d of 1000 moments: %q", test.moments, notes)
+		}
+	}
+}
+
+// TestReasons leaves out what the row of a verdict says already, and no more.
+func TestReasons(t *testing.T) {
+	for _, test := range []struct {
+		assertion, value string
+		detail, want     []string
+	}{
+		{"p50 < 1s", "2s", []string{"p50 < 1s: false", "  p50 = 2s"}, nil},
+		{"p50 < 1s", "2s", []string{"p50 < 1s: false", "  p50 = 2s", "the worst of 2 windows of 1s"}, []string{"the worst of 2 windows of 1s"}},
+		{"ok > 0", "0", []string{"ok > 0: false", "  ok = 0", "20 of 20 failed: status", "  \x1b[31mred"}, []string{"20 of 20 failed: status", "  \ufffd[31mred"}},
+		{"p50 < vars.most", "2s", []string{"p50 < vars.most: false", "  p50 = 2s", "  vars.most = 1s"}, []string{"p50 = 2s", "vars.most = 1s"}},
+		{"a.p50 - b.p50 < 1s", "2s", []string{"a.p50 - b.p50 < 1s: false", "  a.p50 - b.p50 = 2s", "    a.p50 = 3s", "    b.p50 = 1s"},
+			[]string{"a.p50 - b.p50 = 2s", "  a.p50 = 3s", "  b.p50 = 1s"}},
+		{"not (p50 > 1h)", "no data", []string{"not (p50 > 1h): no data", "  p50 > 1h: no data", "    p50 = no data"}, []string{"p50 > 1h: no data", "  p50 = no data"}},
+		{"p50 < 1s", "", []string{"no cell of this run has all the names in it"}, []string{"no cell of this run has all the names in it"}},
+		{"p50 < 1s", "", nil, nil},
+	} {
+		if got := Reasons(result.Verdict{Assertion: test.assertion, Value: test.value, Detail: test.detail}); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.assertion, got, test.want)
+		}
+	}
+}
+
+// TestStagesHaveNames has two ramps and two trials at one rate told apart.
+func TestStagesHaveNames(t *testing.T) {
+	c := &result.CellResult{Cell: result.Cell{Stages: []result.Stage{{Kind: "ramp"}, {Name: "peak", Kind: "hold"}, {Kind: "ramp"}, {Name: "110/s", Kind: "trial"}, {Name: "110/s", Kind: "trial"}}}}
+	if got, want := StageNames(c), []string{"ramp", "peak", "ramp 2", "110/s", "110/s 2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, x := range sinktest.Cases() {
+		type key struct{ scenario, phase, stage, step, target string }
+		seen := map[key]bool{}
+		for r := range Records(x.Open(t)) {
+			k := key{r.Cell.Scenario, r.Cell.Phase, r.Stage, r.Step, r.Cell.Target}
+			if seen[k] {
+				t.Errorf("%s: there are two rows of %+v", x.Name, k)
+			}
+			seen[k] = true
 		}
 	}
 }

@@ -20,7 +20,11 @@ import (
 func notes(run *result.Run, d *Digest) []string {
 	var list []string
 	add := func(format string, args ...any) {
-		if s := fmt.Sprintf(format, args...); !slices.Contains(list, s) {
+		s := fmt.Sprintf(format, args...)
+		if last, _ := utf8.DecodeLastRuneInString(s); unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune("%)\"'", last) {
+			s += "."
+		}
+		if !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
@@ -49,10 +53,9 @@ func notes(run *result.Run, d *Digest) []string {
 			add("%s", sentence(Clean(n)))
 		}
 	}
-	if slices.ContainsFunc(d.Comparisons, func(c Comparison) bool {
-		return slices.ContainsFunc(c.Rows, func(r Row) bool {
-			return slices.ContainsFunc(r.Cells, func(x Cell) bool { return x.Known && x.Note != "" })
-		})
+	if slices.ContainsFunc(run.Cells, func(c *result.CellResult) bool {
+		s := c.Stats(result.Pooled, result.Every, record.Whole)
+		return s.OK > 0 && s.Failed+s.Dropped > 0
 	}) {
 		add("Latencies are of successful iterations; failed and dropped ones are not in them.")
 	}

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/planrun/planrun/engine/metric"
@@ -57,15 +58,20 @@ type Record struct {
 func Records(run *result.Run) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, c := range run.Cells {
-			row := func(stage, step string, judged bool, s *record.Stats) bool {
-				return yield(Record{c, stage, step, s, judged, gravest(run, c, stage, step)})
+			names := StageNames(c)
+			// A stage of -1 is the whole.
+			row := func(stage int, step string, judged bool, s *record.Stats) bool {
+				if stage < 0 {
+					return yield(Record{c, "", step, s, judged, gravest(run, c, "", step)})
+				}
+				return yield(Record{c, names[stage], step, s, judged, gravest(run, c, StageName(c.Stages[stage]), step)})
 			}
-			if !row("", "", true, c.Stats(result.Pooled, result.Judged, record.Whole)) {
+			if !row(-1, "", true, c.Stats(result.Pooled, result.Judged, record.Whole)) {
 				return
 			}
 			if len(c.Stages) > 1 {
 				for i, g := range c.Stages {
-					if !row(StageName(g), "", g.Judged, c.Stats(result.Pooled, i, record.Whole)) {
+					if !row(i, "", g.Judged, c.Stats(result.Pooled, i, record.Whole)) {
 						return
 					}
 				}
@@ -74,14 +80,14 @@ func Records(run *result.Run) iter.Seq[Record] {
 				continue
 			}
 			for i, x := range c.Steps {
-				if !row("", x.Name, true, c.Stats(result.Pooled, result.Judged, i)) {
+				if !row(-1, x.Name, true, c.Stats(result.Pooled, result.Judged, i)) {
 					return
 				}
 				if len(c.Stages) < 2 {
 					continue
 				}
 				for k, g := range c.Stages {
-					if !row(StageName(g), x.Name, g.Judged, c.Stats(result.Pooled, k, i)) {
+					if !row(k, x.Name, g.Judged, c.Stats(result.Pooled, k, i)) {
 						return
 					}
 				}
@@ -90,7 +96,21 @@ func Records(run *result.Run) iter.Seq[Record] {
 	}
 }
 
-// StageName is how a stage is called in rows and charts.
+// StageNames are how the stages of a cell are called in rows. Each has a name of its own, so that programs can tell rows
+// apart: of several ramps, or several trials at one rate, the second is called "ramp 2".
+func StageNames(c *result.CellResult) []string {
+	names := make([]string, len(c.Stages))
+	times := map[string]int{}
+	for i, g := range c.Stages {
+		names[i] = StageName(g)
+		if times[names[i]]++; times[names[i]] > 1 {
+			names[i] = fmt.Sprintf("%s %d", names[i], times[names[i]])
+		}
+	}
+	return names
+}
+
+// StageName is how a stage is called in charts, whose axis tells stages of one name apart.
 func StageName(g result.Stage) string { return or(g.Name, g.Kind) }
 
 // gravest is the gravest outcome among the assertions on a row: those bound to a stage or step on its own row, and all

@@ -35,11 +35,15 @@ func (v Verdict) Mark() string {
 // Figures is what the outcome rests on: "2.41s, limit 2s, n = 50".
 func (v Verdict) Figures() string {
 	var parts []string
+	value := v.Value
+	if value == string(result.NoData) {
+		value = "" // the outcome says so
+	}
 	switch {
-	case v.Value != "" && v.Limit != "":
-		parts = append(parts, v.Value+", limit "+v.Limit)
-	case v.Value != "":
-		parts = append(parts, v.Value)
+	case value != "" && v.Limit != "":
+		parts = append(parts, value+", limit "+v.Limit)
+	case value != "":
+		parts = append(parts, value)
 	case v.Limit != "":
 		parts = append(parts, "limit "+v.Limit)
 	}
@@ -80,14 +84,40 @@ func verdicts(run *result.Run) []Verdict {
 			Place:     Name(v.Scenario, v.Phase, v.Stage, v.Step, v.Target),
 			Assertion: Clean(v.Assertion), Value: Clean(v.Value), Limit: Clean(v.Limit), N: v.N, Interval: Clean(v.Interval), Window: Clean(v.Window), Source: Clean(v.Place),
 		}
-		for _, d := range v.Detail {
-			x.Detail = append(x.Detail, Shorten(Clean(d), 400))
+		for _, d := range Reasons(v) {
+			x.Detail = append(x.Detail, Shorten(d, 400))
 		}
 		list = append(list, x)
 	}
 	slices.SortStableFunc(list, func(a, b Verdict) int { return weight(a) - weight(b) })
 	return list
 }
+
+// Reasons is what a verdict rests on, Clean line by line, the depth of a part kept as blanks before it. What the row of the
+// verdict says already is left out: the root of the tree, which is the assertion itself, and the tree of a single part.
+func Reasons(v result.Verdict) []string {
+	var list []string
+	rooted := len(v.Detail) > 0 && strings.HasPrefix(v.Detail[0], v.Assertion+": ")
+	tree := 0 // lines of it below the root
+	for i, line := range v.Detail {
+		if i == 0 && rooted {
+			continue
+		}
+		if rooted && i == tree+1 && strings.HasPrefix(line, depth) {
+			tree++
+			line = line[len(depth):]
+		}
+		inner := strings.TrimLeft(line, " ")
+		list = append(list, line[:len(line)-len(inner)]+Clean(inner))
+	}
+	if tree == 1 && strings.HasSuffix(list[0], " = "+Clean(v.Value)) {
+		list = list[1:]
+	}
+	return list
+}
+
+// depth is how far a part of an assertion is set in below what it is a part of.
+const depth = "  "
 
 // Outcome is what the run comes to.
 type Outcome struct {

@@ -185,7 +185,7 @@ type scenario struct {
 
 type figureRow struct {
 	Name   string
-	Judged bool
+	Remark string
 	Values []string
 }
 
@@ -235,7 +235,7 @@ func (s *scenario) figures(details []digest.Detail) {
 		}
 	}
 	for _, x := range details {
-		row := figureRow{Name: digest.Name(x.Phase, x.Stage, x.Step, x.Target), Judged: x.Judged}
+		row := figureRow{Name: digest.Name(x.Phase, x.Stage, x.Step, x.Target), Remark: x.Remark}
 		for i, v := range x.Values {
 			if used[i] {
 				if v == "" {

@@ -285,7 +285,7 @@ func (t *timeline) marks(p *picture, x axis, top, bottom float64) {
 	named := len(stages) > 1 && len(t.starts) == 1
 	free := 0.0 // where the next name may begin
 	for r, begin := range t.starts {
-		for _, g := range stages {
+		for i, g := range stages {
 			from, to := begin+g.Start.Seconds(), begin+(g.Start+g.Length).Seconds()
 			if g.Length <= 0 || from >= t.length {
 				continue
@@ -296,11 +296,16 @@ func (t *timeline) marks(p *picture, x axis, top, bottom float64) {
 			} else if len(stages) > 1 {
 				p.line("stage", x.at(from), top, x.at(from), bottom)
 			}
-			room := x.at(to) - x.at(from)
+			// What lies between two trials is free for the name of the first.
+			until := t.length
+			if i+1 < len(stages) {
+				until = min(t.length, max(to, begin+stages[i+1].Start.Seconds()))
+			}
+			room := x.at(until) - x.at(from)
 			name := digest.Clean(digest.StageName(g))
 			if named && x.at(from) >= free && (room >= 40 || textWidth(name) <= room) {
 				p.text("tick", start, x.at(from)+2, top-4, fit(name, max(room-4, 8)))
-				free = x.at(to)
+				free = x.at(until)
 			}
 		}
 		if len(t.starts) > 1 {

@@ -262,8 +262,8 @@ func message(v result.Verdict) string {
 		Value: digest.Clean(v.Value), Limit: digest.Clean(v.Limit), N: v.N, Interval: digest.Clean(v.Interval), Window: digest.Clean(v.Window),
 	}.Figures()
 	switch {
-	case v.Outcome == result.NoData && len(v.Detail) > 0:
-		return digest.Clean(v.Detail[0])
+	case v.Outcome == result.NoData && len(digest.Reasons(v)) > 0:
+		return "no data: " + digest.Reasons(v)[0]
 	case f == "":
 		return string(v.Outcome)
 	}
@@ -276,8 +276,8 @@ func explain(v result.Verdict) string {
 	if v.Place != "" {
 		lines = append(lines, "at "+digest.Clean(v.Place))
 	}
-	for _, d := range v.Detail {
-		lines = append(lines, digest.Shorten(digest.Clean(d), 1000))
+	for _, d := range digest.Reasons(v) {
+		lines = append(lines, digest.Shorten(d, 1000))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -113,7 +113,7 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.Passed}, ""},
 		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.Failed, Value: "3s", Limit: "2s", N: 5}, "failure assertion failed: 3s, limit 2s, n = 5"},
-		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.NoData, Limit: "2s", Detail: []string{"none of 5 succeeded"}}, "failure no data none of 5 succeeded"},
+		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.NoData, Limit: "2s", Detail: []string{"none of 5 succeeded"}}, "failure no data no data: none of 5 succeeded"},
 		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.Inconclusive, Value: "3s"}, "error inconclusive inconclusive: 3s"},
 		{result.Verdict{Assertion: "p50 < 2s", Outcome: result.Failed, Severity: "warn"}, "out"},
 		{result.Verdict{Outcome: result.Failed}, "failure assertion failed"},

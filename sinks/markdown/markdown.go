@@ -198,7 +198,8 @@ func notPassed(d *digest.Digest) section {
 			figures = append(figures, escape(f))
 		}
 		for _, x := range v.Detail {
-			figures = append(figures, escape(x))
+			inner := strings.TrimLeft(x, " ")
+			figures = append(figures, strings.Repeat("&nbsp;", len(x)-len(inner))+escape(inner))
 		}
 		s.rows = append(s.rows, row("**"+v.Mark()+"**", place(v.Place), assertion, strings.Join(figures, "<br>")))
 	}
@@ -259,8 +260,8 @@ func figuresOf(details []digest.Detail) section {
 	s := section{head: []string{row(head...), "|" + strings.Join(line, "|") + "|"}}
 	for _, d := range details {
 		name := code(digest.Name(d.Phase, d.Stage, d.Step, d.Target), true)
-		if !d.Judged {
-			name += " (not judged)"
+		if d.Remark != "" {
+			name += " (" + escape(d.Remark) + ")"
 		}
 		fields := []string{name}
 		for i := range digest.Columns {

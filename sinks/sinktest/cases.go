@@ -377,16 +377,17 @@ func stages() []result.Frame {
 		},
 		&result.Verdict{
 			Assertion: "within(1s) >= 99%", Place: "plans/stages.yaml:12:9", Scenario: "main", Phase: "load", Target: "windows",
-			Outcome: result.Failed, Value: "94.14%", Limit: "99%", N: 681, Detail: []string{"within(1s) = 94.14%"},
+			Outcome: result.Failed, Value: "94.14%", Limit: "99%", N: 681,
+			Detail: []string{"within(1s) >= 99%: false", "  within(1s) = 94.14%"},
 		},
 		&result.Verdict{
 			Assertion: "peak.p99 < 200ms", Place: "plans/stages.yaml:13:9", Severity: "warn", Scenario: "main", Phase: "load", Stage: "peak",
 			Target: "windows", Outcome: result.Failed, Value: "702ms", Limit: "200ms", N: 183, Interval: "641ms to 735ms", Window: "6s to 7s",
-			Detail: []string{"peak.p99 = 702ms", "the worst of 2 windows of 1s"},
+			Detail: []string{"peak.p99 < 200ms: false", "  peak.p99 = 702ms", "the worst of 2 windows of 1s"},
 		},
 		&result.Verdict{
 			Assertion: "dropped == 0", Implied: true, Scenario: "main", Phase: "load", Target: "windows", Outcome: result.Failed,
-			Value: "19", Limit: "0", N: 700, Detail: []string{"dropped = 19"},
+			Value: "19", Limit: "0", N: 700, Detail: []string{"dropped == 0: false", "  dropped = 19"},
 		},
 	)
 	return b.end(result.End{Outcome: result.Failed, Exit: 1})
@@ -429,7 +430,7 @@ func steps() []result.Frame {
 		},
 		&result.Verdict{
 			Assertion: "error_rate == 0%", Implied: true, Scenario: "buy", Phase: "parallel", Target: "target", Outcome: result.Failed,
-			Value: "5%", Limit: "0%", N: 200, Detail: []string{"error_rate = 5%", "failed: 10 of kind status"},
+			Value: "5%", Limit: "0%", N: 200, Detail: []string{"error_rate == 0%: false", "  error_rate = 5%", "10 of 200 failed: status"},
 		},
 	)
 	return b.end(result.End{Outcome: result.Failed, Exit: 1})
@@ -495,11 +496,12 @@ func noData() []result.Frame {
 	b.add(
 		&result.Verdict{
 			Assertion: "p50 < 2s", Place: "plans/nodata.yaml:9:9", Scenario: "http", Phase: "parallel", Target: "hybrid", Outcome: result.NoData,
-			Limit: "2s", Detail: []string{"p50 has no data: none of 50 iterations succeeded"},
+			Value: "no data", Limit: "2s", Detail: []string{"p50 < 2s: no data", "  p50 = no data", "hybrid: 50 of 50 failed: timeout"},
 		},
 		&result.Verdict{
 			Assertion: "pay.p50 < 2s", Place: "plans/nodata.yaml:19:9", Scenario: "buy", Phase: "sequential", Step: "pay", Target: "hybrid",
-			Outcome: result.NoData, Limit: "2s", Detail: []string{"pay.p50 has no data: the step never ran"},
+			Outcome: result.NoData, Value: "no data", Limit: "2s",
+			Detail: []string{"pay.p50 < 2s: no data", "  pay.p50 = no data", "hybrid.pay: nothing was called"},
 		},
 		&result.Verdict{
 			Assertion: "p50 < 2s", Place: "plans/nodata.yaml:9:9", Scenario: "http", Phase: "parallel", Target: "direct", Outcome: result.Passed,
@@ -525,7 +527,7 @@ func inconclusive() []result.Frame {
 		&result.Verdict{
 			Assertion: "p99 < 30ms", Place: "plans/late.yaml:7:9", Scenario: "home", Phase: "load", Target: "target", Outcome: result.Inconclusive,
 			Value: "38.3ms", Limit: "30ms", N: 700,
-			Detail: []string{"p99 = 38.3ms", "the generator's own lateness decides it: without it the value is 21.9ms, the limit 30ms"},
+			Detail: []string{"p99 < 30ms: false", "  p99 = 38.3ms", "the generator's own lateness decides it: without it the value is 21.9ms, the limit 30ms"},
 		},
 		&result.Verdict{Assertion: "ok > 0", Implied: true, Scenario: "home", Phase: "load", Target: "target", Outcome: result.Passed, Value: "700", Limit: "0", N: 700},
 	)
@@ -550,7 +552,19 @@ func three() []result.Frame {
 	b.fail(30, drivers.Refused, 0, "dial tcp 127.0.0.1:1: connection refused")
 	b.add(&result.Verdict{
 		Assertion: "error_rate == 0%", Implied: true, Scenario: "call", Phase: "parallel", Target: "grpc_with_a_long_name", Outcome: result.Failed,
-		Value: "4%", Limit: "0%", N: 100, Detail: []string{"error_rate = 4%"},
+		Value: "4%", Limit: "0%", N: 100, Detail: []string{"error_rate == 0%: false", "  error_rate = 4%", "4 of 100 failed: refused"},
+	}, &result.Verdict{
+		Assertion: "http2.p50 <= 0.4 * http1.p50 and http2.p95 < 1s", Place: "plans/protocols.yaml:14:9", Scenario: "call", Phase: "parallel",
+		Outcome: result.Failed, Value: "492ms", Limit: "443ms", N: 100,
+		Detail: []string{
+			"http2.p50 <= 0.4 * http1.p50 and http2.p95 < 1s: false",
+			"  http2.p50 <= 0.4 * http1.p50: false",
+			"    http2.p50 = 492ms",
+			"    0.4 * http1.p50 = 443ms",
+			"      http1.p50 = 1.11s",
+			"  http2.p95 < 1s: true",
+			"    http2.p95 = 540ms",
+		},
 	})
 	return b.end(result.End{Outcome: result.Failed, Exit: 1})
 }

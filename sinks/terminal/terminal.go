@@ -214,8 +214,8 @@ func figures(list []digest.Detail, pick []int) table {
 	}
 	for _, d := range list {
 		row := []text{plain(digest.Name(d.Phase, d.Stage, d.Step, d.Target))}
-		if !d.Judged {
-			row[0].string += " (not judged)"
+		if d.Remark != "" {
+			row[0].string += " (" + d.Remark + ")"
 		}
 		for _, i := range pick {
 			x := plain(d.Values[i])
