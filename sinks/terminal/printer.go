@@ -57,7 +57,7 @@ var visible = strings.NewReplacer(reset, "", bold, "", red, "", green, "", yello
 func width(s string) int { return widths.StringWidth(visible.Replace(s)) }
 
 // wrap prints text over as many lines as it needs, the first indented by first and the others by rest. It breaks at
-// spaces, and within a word only if the word alone is wider than a line.
+// spaces, but for those around an equals sign, and within a word only if the word alone is wider than a line.
 func (p *printer) wrap(first, rest int, s string) {
 	indent, used := first, 0
 	var line strings.Builder
@@ -68,7 +68,7 @@ func (p *printer) wrap(first, rest int, s string) {
 		line.Reset()
 		indent, used = rest, 0
 	}
-	for i, word := range strings.Split(s, " ") {
+	for i, word := range words(s) {
 		w := width(word)
 		if i > 0 {
 			if indent+used+1+w > p.width && used > 0 {
@@ -92,6 +92,21 @@ func (p *printer) wrap(first, rest int, s string) {
 		used += w
 	}
 	flush()
+}
+
+// words are what wrap keeps together. "n = 50" is one.
+func words(s string) []string {
+	var list []string
+	joins := false
+	for word := range strings.SplitSeq(s, " ") {
+		if n := len(list); n > 0 && (joins || word == "=") {
+			list[n-1] += " " + word
+		} else {
+			list = append(list, word)
+		}
+		joins = word == "="
+	}
+	return list
 }
 
 // table prints a table if it fits, and says whether it does.

@@ -110,6 +110,8 @@ func TestWrap(t *testing.T) {
 		{strings.Repeat("ab ", 20), "  " + strings.TrimRight(strings.Repeat("ab ", 13), " ") + "\n    " + strings.TrimRight(strings.Repeat("ab ", 7), " ") + "\n"},
 		{strings.Repeat("x", 80), "  " + strings.Repeat("x", 38) + "\n    " + strings.Repeat("x", 36) + "\n    xxxxxx\n"},
 		{strings.Repeat("数", 25), "  " + strings.Repeat("数", 19) + "\n    " + strings.Repeat("数", 6) + "\n"},
+		{strings.Repeat("x", 32) + ", n = 50", "  " + strings.Repeat("x", 32) + ",\n    n = 50\n"},
+		{"= =  = a", "  = =  = a\n"},
 		{"", "\n"},
 	}
 	for _, test := range tests {
