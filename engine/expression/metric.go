@@ -53,7 +53,7 @@ var Metrics = []MetricInfo{
 	{"min", "", quantity.Time, Less, true, "Smallest value."},
 	{"max", "", quantity.Time, Less, true, "Greatest value."},
 	{"stddev", "", quantity.Time, Less, true, "Standard deviation."},
-	{"p", "p50, p95, p999, p(99.99)", quantity.Time, Less, true, "Percentile by nearest rank. `p999` is the 99.9th."},
+	{"p", "p50, p95, p999, p(99.99)", quantity.Time, Less, true, "Percentile by nearest rank, above 0 and below 100; the ends are `min` and `max`. `p999` is the 99.9th."},
 	{"within", "within(1s)", quantity.Share, More, false, "Iterations that succeeded within that time of being due / all that were due."},
 	{"bytes_in", "", quantity.Size, Neither, false, "Body bytes received."},
 	{"bytes_out", "", quantity.Size, Neither, false, "Body bytes sent."},

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/planrun/planrun/sinks"
+	"github.com/planrun/planrun/sinks/digest"
 	"github.com/planrun/planrun/sinks/sinktest"
 )
 
@@ -131,5 +132,41 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 	r.CloseWithError(full)
 	if err := New(Options{}).Write(w, sinktest.Cases()[0].Open(t)); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLargeFiguresStayInLine has a million calls of minutes beside one of a moment, and nobody to move a cursor for.
+func TestLargeFiguresStayInLine(t *testing.T) {
+	row := func(name, count, time string) digest.Detail {
+		d := digest.Detail{Scenario: "s", Phase: name, Target: "a", Unit: "ms"}
+		for _, column := range digest.Columns {
+			switch column {
+			case "count", "ok", "failed", "dropped", "opened":
+				d.Values = append(d.Values, count)
+			default:
+				d.Values = append(d.Values, time)
+			}
+		}
+		return d
+	}
+	var b bytes.Buffer
+	p := New(Options{Width: 400}).printer(&b)
+	p.scenario([]digest.Detail{row("a_long_name", "1", "0.4"), row("x", "1234567", "100000"), row("y", "", "")})
+	p.out.Flush()
+	if strings.ContainsAny(b.String(), "\x1b\r\b") {
+		t.Errorf("it has more than text:\n%q", b.String())
+	}
+	lines := strings.Split(strings.Trim(b.String(), "\n"), "\n")[1:]
+	if len(lines) != 4 {
+		t.Fatalf("%d lines:\n%s", len(lines), b.String())
+	}
+	for _, column := range digest.Columns {
+		end := strings.Index(lines[0], column) + len(column)
+		for _, line := range lines[1:] {
+			if len(line) < end || line[end-1] == ' ' || len(line) > end && line[end] != ' ' {
+				t.Errorf("below %q ends no figure:\n%s", column, strings.Join(lines, "\n"))
+				break
+			}
+		}
 	}
 }
