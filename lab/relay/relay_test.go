@@ -17,35 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/lab/labtest"
 	"github.com/planrun/planrun/lab/route"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// serve runs handle for every connection, and returns the address.
-func serve(t testing.TB, handle func(*net.TCPConn)) string {
-	t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.AcceptTCP()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				handle(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-func echo(c *net.TCPConn) { io.Copy(c, c) }
 
 // relayed leads to an address through a relay whose listener is shape away.
 func relayed(t testing.TB, shape route.Shape, address string) (near string, r *Relay) {
@@ -73,22 +49,11 @@ func relayed(t testing.TB, shape route.Shape, address string) (near string, r *R
 	return k.Address(), r
 }
 
-func dial(t testing.TB, address string) *net.TCPConn {
-	t.Helper()
-	c, err := net.DialTimeout("tcp", address, 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
-	return c.(*net.TCPConn)
-}
-
 func TestEveryConnectionIsOneRendezvous(t *testing.T) {
-	near, r := relayed(t, route.Shape{}, serve(t, echo))
+	near, r := relayed(t, route.Shape{}, labtest.Serve(t, labtest.Echo))
 	const connections = 20
 	for i := range connections {
-		c := dial(t, near)
+		c := labtest.Dial(t, near)
 		for range 3 {
 			c.Write([]byte("hello"))
 			var b [5]byte
@@ -109,8 +74,8 @@ func TestEveryConnectionIsOneRendezvous(t *testing.T) {
 }
 
 func TestBytesAndEndsComeThrough(t *testing.T) {
-	near, _ := relayed(t, route.Shape{RTT: time.Millisecond, Window: 100_000}, serve(t, echo))
-	c := dial(t, near)
+	near, _ := relayed(t, route.Shape{RTT: time.Millisecond, Window: 100_000}, labtest.Serve(t, labtest.Echo))
+	c := labtest.Dial(t, near)
 	want := bytes.Repeat([]byte("0123456789abcdef!"), 60_000)
 	go func() {
 		c.Write(want)
@@ -123,11 +88,8 @@ func TestBytesAndEndsComeThrough(t *testing.T) {
 }
 
 func TestResetComesThrough(t *testing.T) {
-	near, _ := relayed(t, route.Shape{}, serve(t, func(c *net.TCPConn) {
-		io.ReadFull(c, make([]byte, 1))
-		c.SetLinger(0)
-	}))
-	c := dial(t, near)
+	near, _ := relayed(t, route.Shape{}, labtest.Serve(t, labtest.Reset))
+	c := labtest.Dial(t, near)
 	c.Write([]byte("x"))
 	if _, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
@@ -141,11 +103,11 @@ func TestClientThatGoesIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan error, 1)
-			near, _ := relayed(t, route.Shape{}, serve(t, func(c *net.TCPConn) {
+			near, _ := relayed(t, route.Shape{}, labtest.Serve(t, func(c *net.TCPConn) {
 				_, err := io.Copy(c, c)
 				seen <- err
 			}))
-			c := dial(t, near)
+			c := labtest.Dial(t, near)
 			c.Write([]byte("x"))
 			io.ReadFull(c, make([]byte, 1))
 			leave(c)
@@ -163,8 +125,8 @@ func TestClientThatGoesIsNoticed(t *testing.T) {
 
 func TestRendezvousCostsRoundTrips(t *testing.T) {
 	const rtt = 20 * time.Millisecond
-	near, _ := relayed(t, route.Shape{RTT: rtt}, serve(t, echo))
-	c := dial(t, near)
+	near, _ := relayed(t, route.Shape{RTT: rtt}, labtest.Serve(t, labtest.Echo))
+	c := labtest.Dial(t, near)
 	var took [4]time.Duration
 	for i := range took {
 		start := time.Now()
@@ -185,13 +147,8 @@ func TestRendezvousCostsRoundTrips(t *testing.T) {
 }
 
 func TestServiceThatIsNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	near, r := relayed(t, route.Shape{}, l.Addr().String())
-	c := dial(t, near)
+	near, r := relayed(t, route.Shape{}, labtest.Nobody(t))
+	c := labtest.Dial(t, near)
 	if _, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
 	}
@@ -217,7 +174,7 @@ func get(t *testing.T, address, path, query string) int {
 }
 
 func TestRefusals(t *testing.T) {
-	_, r := relayed(t, route.Shape{}, serve(t, echo))
+	_, r := relayed(t, route.Shape{}, labtest.Serve(t, labtest.Echo))
 	for _, test := range []struct {
 		path, query string
 		want        int

@@ -16,32 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/planrun/planrun/engine/clock"
+	"github.com/planrun/planrun/lab/labtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// serve runs handle for every connection, and returns the address.
-func serve(t testing.TB, handle func(*net.TCPConn)) string {
-	t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.AcceptTCP()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				handle(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
 
 func link(t testing.TB, shape Shape, address string) *Link {
 	t.Helper()
@@ -53,24 +31,11 @@ func link(t testing.TB, shape Shape, address string) *Link {
 	return k
 }
 
-func dial(t testing.TB, address string) *net.TCPConn {
-	t.Helper()
-	c, err := net.DialTimeout("tcp", address, 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
-	return c.(*net.TCPConn)
-}
-
-func echo(c *net.TCPConn) { io.Copy(c, c) }
-
 // trips measures round trips of one byte: the first, and the median of n more.
 func trips(t testing.TB, address string, n int) (first, median time.Duration) {
 	t.Helper()
 	start := time.Now() // of the first, with opening the connection
-	c := dial(t, address)
+	c := labtest.Dial(t, address)
 	var all []time.Duration
 	for i := range n + 1 {
 		if i > 0 {
@@ -104,8 +69,8 @@ func TestBytesComeOutAsTheyWentIn(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := link(t, shape, serve(t, echo))
-			c := dial(t, k.Address())
+			k := link(t, shape, labtest.Serve(t, labtest.Echo))
+			c := labtest.Dial(t, k.Address())
 			want := make([]byte, 1<<20+123)
 			r := rand.NewChaCha8([32]byte{1})
 			r.Read(want)
@@ -137,7 +102,7 @@ func TestBytesComeOutAsTheyWentIn(t *testing.T) {
 
 func TestRoundTripTakesAnRTT(t *testing.T) {
 	const rtt = 20 * time.Millisecond
-	k := link(t, Shape{RTT: rtt}, serve(t, echo))
+	k := link(t, Shape{RTT: rtt}, labtest.Serve(t, labtest.Echo))
 	first, median := trips(t, k.Address(), 15)
 	if median < rtt {
 		t.Errorf("a round trip takes %v, want %v", median, rtt)
@@ -149,9 +114,9 @@ func TestRoundTripTakesAnRTT(t *testing.T) {
 
 func TestServiceSpeaksFirst(t *testing.T) {
 	const rtt = 20 * time.Millisecond
-	k := link(t, Shape{RTT: rtt}, serve(t, func(c *net.TCPConn) { c.Write([]byte("hello")) }))
+	k := link(t, Shape{RTT: rtt}, labtest.Serve(t, func(c *net.TCPConn) { c.Write([]byte("hello")) }))
 	start := time.Now()
-	got, err := io.ReadAll(dial(t, k.Address()))
+	got, err := io.ReadAll(labtest.Dial(t, k.Address()))
 	took := time.Since(start)
 	if string(got) != "hello" || err != nil {
 		t.Fatalf("%q, %v", got, err)
@@ -164,12 +129,12 @@ func TestServiceSpeaksFirst(t *testing.T) {
 func TestDelaysDoNotAddUp(t *testing.T) {
 	// Twenty bytes under way at the same time take hardly longer than one.
 	const rtt = 20 * time.Millisecond
-	k := link(t, Shape{RTT: rtt}, serve(t, echo))
+	k := link(t, Shape{RTT: rtt}, labtest.Serve(t, labtest.Echo))
 	start := time.Now()
 	trips(t, k.Address(), 20)
 	apart := time.Since(start)
 
-	c := dial(t, k.Address())
+	c := labtest.Dial(t, k.Address())
 	start = time.Now()
 	for range 20 {
 		c.Write([]byte("x"))
@@ -188,7 +153,7 @@ func TestDelaysDoNotAddUp(t *testing.T) {
 // download measures how fast size bytes come through a link, once its connection is warm, in bytes a second.
 func download(t testing.TB, address string, size int64) float64 {
 	t.Helper()
-	c := dial(t, address)
+	c := labtest.Dial(t, address)
 	start := time.Now()
 	n, err := io.Copy(io.Discard, c)
 	if n != size || err != nil {
@@ -208,7 +173,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestWindowBoundsThroughput(t *testing.T) {
 	const size = 4 << 20
 	shape := Shape{RTT: 10 * time.Millisecond, Window: 100_000} // 10 MB/s
-	rate := download(t, link(t, shape, serve(t, source(size))).Address(), size)
+	rate := download(t, link(t, shape, labtest.Serve(t, source(size))).Address(), size)
 	if rate > 10.5e6 || rate < 1e6 {
 		t.Errorf("%.1f MB/s, want about 10", rate/1e6)
 	}
@@ -217,7 +182,7 @@ func TestWindowBoundsThroughput(t *testing.T) {
 func TestBandwidthIsSharedByTheConnectionsOfALine(t *testing.T) {
 	const size = 2 << 20
 	line := NewLine(clock.New(), Shape{Bandwidth: 20e6})
-	address := serve(t, source(size))
+	address := labtest.Serve(t, source(size))
 	rates := make(chan float64, 4)
 	start := time.Now()
 	for range 4 {
@@ -227,7 +192,7 @@ func TestBandwidthIsSharedByTheConnectionsOfALine(t *testing.T) {
 		}
 		t.Cleanup(func() { k.Close() })
 		go func() {
-			c := dial(t, k.Address())
+			c := labtest.Dial(t, k.Address())
 			s := time.Now()
 			n, _ := io.Copy(io.Discard, c)
 			rates <- float64(n) / time.Since(s).Seconds()
@@ -250,17 +215,17 @@ func TestOneDirectionLeavesTheOtherAlone(t *testing.T) {
 	// A line busy with a download still carries a request in time: the other direction is free, and its own is shared fairly.
 	const rtt = 10 * time.Millisecond
 	line := NewLine(clock.New(), Shape{RTT: rtt, Bandwidth: 10e6})
-	bulk, err := line.Listen(To(serve(t, source(1<<40))))
+	bulk, err := line.Listen(To(labtest.Serve(t, source(1<<40))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bulk.Close()
-	small, err := line.Listen(To(serve(t, echo)))
+	small, err := line.Listen(To(labtest.Serve(t, labtest.Echo)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	c := dial(t, bulk.Address())
+	c := labtest.Dial(t, bulk.Address())
 	go io.Copy(io.Discard, c)
 	_, median := trips(t, small.Address(), 10)
 	c.Close()
@@ -273,11 +238,8 @@ func TestResetArrivesAsReset(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Run("of the service", func(t *testing.T) {
-				k := link(t, shape, serve(t, func(c *net.TCPConn) {
-					io.ReadFull(c, make([]byte, 1))
-					c.SetLinger(0)
-				}))
-				c := dial(t, k.Address())
+				k := link(t, shape, labtest.Serve(t, labtest.Reset))
+				c := labtest.Dial(t, k.Address())
 				c.Write([]byte("x"))
 				if _, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
 					t.Errorf("got %v, want a reset", err)
@@ -285,11 +247,11 @@ func TestResetArrivesAsReset(t *testing.T) {
 			})
 			t.Run("of the client", func(t *testing.T) {
 				seen := make(chan error, 1)
-				k := link(t, shape, serve(t, func(c *net.TCPConn) {
+				k := link(t, shape, labtest.Serve(t, func(c *net.TCPConn) {
 					_, err := io.ReadAll(c)
 					seen <- err
 				}))
-				c := dial(t, k.Address())
+				c := labtest.Dial(t, k.Address())
 				c.Write([]byte("x"))
 				time.Sleep(10 * time.Millisecond)
 				c.SetLinger(0)
@@ -310,8 +272,8 @@ func TestResetArrivesAsReset(t *testing.T) {
 func TestCloseArrivesAfterTheBytes(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			k := link(t, shape, serve(t, func(c *net.TCPConn) { c.Write(bytes.Repeat([]byte("x"), 200_000)) }))
-			got, err := io.ReadAll(dial(t, k.Address()))
+			k := link(t, shape, labtest.Serve(t, func(c *net.TCPConn) { c.Write(bytes.Repeat([]byte("x"), 200_000)) }))
+			got, err := io.ReadAll(labtest.Dial(t, k.Address()))
 			if len(got) != 200_000 || err != nil {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -320,14 +282,10 @@ func TestCloseArrivesAfterTheBytes(t *testing.T) {
 }
 
 func TestServiceThatIsNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
+	address := labtest.Nobody(t)
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			c, err := net.Dial("tcp", link(t, shape, l.Addr().String()).Address())
+			c, err := net.Dial("tcp", link(t, shape, address).Address())
 			if err == nil {
 				defer c.Close()
 				_, err = io.ReadAll(c)
@@ -342,10 +300,10 @@ func TestServiceThatIsNotThere(t *testing.T) {
 func TestCloseEndsConnections(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			k := link(t, shape, serve(t, echo))
+			k := link(t, shape, labtest.Serve(t, labtest.Echo))
 			var open []*net.TCPConn
 			for range 20 {
-				c := dial(t, k.Address())
+				c := labtest.Dial(t, k.Address())
 				c.Write([]byte("x"))
 				open = append(open, c)
 			}
@@ -371,12 +329,12 @@ func TestCloseEndsConnections(t *testing.T) {
 // A reader that does not read holds back the writer, instead of filling memory.
 func TestSlowReaderIsBounded(t *testing.T) {
 	written := make(chan int64, 1)
-	k := link(t, Shape{RTT: time.Millisecond}, serve(t, func(c *net.TCPConn) {
+	k := link(t, Shape{RTT: time.Millisecond}, labtest.Serve(t, func(c *net.TCPConn) {
 		c.SetWriteDeadline(time.Now().Add(time.Second))
 		n, _ := io.Copy(c, zeros{})
 		written <- n
 	}))
-	c := dial(t, k.Address())
+	c := labtest.Dial(t, k.Address())
 	defer c.Close()
 	if n := <-written; n > 64<<20 {
 		t.Errorf("%d MiB were taken from a service whose client reads nothing", n>>20)
@@ -391,7 +349,7 @@ func TestDialIsGivenUpOnClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial(t, k.Address())
+	labtest.Dial(t, k.Address())
 	time.Sleep(10 * time.Millisecond)
 	k.Close()
 }
@@ -400,7 +358,7 @@ func BenchmarkThroughput(b *testing.B) {
 	for name, shape := range map[string]Shape{"straight": {}, "rtt": {RTT: time.Millisecond}} {
 		b.Run(name, func(b *testing.B) {
 			const size = 256 << 20
-			k := link(b, shape, serve(b, source(size)))
+			k := link(b, shape, labtest.Serve(b, source(size)))
 			b.SetBytes(size)
 			for b.Loop() {
 				download(b, k.Address(), size)
@@ -412,7 +370,7 @@ func BenchmarkThroughput(b *testing.B) {
 func BenchmarkRoundTrip(b *testing.B) {
 	for name, shape := range map[string]Shape{"straight": {}, "12ms": {RTT: 12 * time.Millisecond}} {
 		b.Run(name, func(b *testing.B) {
-			k := link(b, shape, serve(b, echo))
+			k := link(b, shape, labtest.Serve(b, labtest.Echo))
 			_, median := trips(b, k.Address(), 200)
 			for b.Loop() {
 			}
