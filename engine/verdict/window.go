@@ -111,7 +111,7 @@ func (b *bench) judgeWindows(p *expression.Assertion, bound binding, length time
 		}
 	}
 	fill(&row, worst)
-	row.Detail = append(row.Detail, fmt.Sprintf("the worst of %s of %s", plural(len(list), "window"), length))
+	row.Detail = append(row.Detail, fmt.Sprintf("judged by %s of %s", plural(len(list), "window"), length))
 	if reason == "" {
 		reason = b.taint(reading, bound, worst.Truth)
 	}

@@ -344,7 +344,7 @@ func TestReasons(t *testing.T) {
 		detail, want     []string
 	}{
 		{"p50 < 1s", "2s", []string{"p50 < 1s: false", "  p50 = 2s"}, nil},
-		{"p50 < 1s", "2s", []string{"p50 < 1s: false", "  p50 = 2s", "the worst of 2 windows of 1s"}, []string{"the worst of 2 windows of 1s"}},
+		{"p50 < 1s", "2s", []string{"p50 < 1s: false", "  p50 = 2s", "judged by 2 windows of 1s"}, []string{"judged by 2 windows of 1s"}},
 		{"ok > 0", "0", []string{"ok > 0: false", "  ok = 0", "20 of 20 failed: status", "  \x1b[31mred"}, []string{"20 of 20 failed: status", "  \ufffd[31mred"}},
 		{"p50 < vars.most", "2s", []string{"p50 < vars.most: false", "  p50 = 2s", "  vars.most = 1s"}, []string{"p50 = 2s", "vars.most = 1s"}},
 		{"a.p50 - b.p50 < 1s", "2s", []string{"a.p50 - b.p50 < 1s: false", "  a.p50 - b.p50 = 2s", "    a.p50 = 3s", "    b.p50 = 1s"},

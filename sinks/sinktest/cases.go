@@ -383,7 +383,7 @@ func stages() []result.Frame {
 		&result.Verdict{
 			Assertion: "peak.p99 < 200ms", Place: "plans/stages.yaml:13:9", Severity: "warn", Scenario: "main", Phase: "load", Stage: "peak",
 			Target: "windows", Outcome: result.Failed, Value: "702ms", Limit: "200ms", N: 183, Interval: "641ms to 735ms", Window: "6s to 7s",
-			Detail: []string{"peak.p99 < 200ms: false", "  peak.p99 = 702ms", "the worst of 2 windows of 1s"},
+			Detail: []string{"peak.p99 < 200ms: false", "  peak.p99 = 702ms", "judged by 2 windows of 1s"},
 		},
 		&result.Verdict{
 			Assertion: "dropped == 0", Implied: true, Scenario: "main", Phase: "load", Target: "windows", Outcome: result.Failed,
