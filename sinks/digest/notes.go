@@ -59,6 +59,9 @@ func notes(run *result.Run, d *Digest) []string {
 	}) {
 		add("Latencies are of successful iterations; failed and dropped ones are not in them.")
 	}
+	if n := pairsBehind(d); n > 0 {
+		add("Differences with a range are over %d pairs of rounds; the range is their 95%% interval, and where it holds 0 no difference is claimed.", n)
+	}
 	if n, any := fewestPairs(d); any {
 		add("Differences without an interval may be noise: an interval needs %d rounds (rounds: %d), and this run has %d.", compare.MinPairs, compare.MinPairs, n)
 	}
@@ -81,6 +84,20 @@ func sentence(s string) string {
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// pairsBehind is the smallest number of pairs behind a difference that has an interval; 0 if none has.
+func pairsBehind(d *Digest) (fewest int) {
+	for _, c := range d.Comparisons {
+		for _, r := range c.Rows {
+			for _, x := range r.Differences {
+				if x.Interval && (fewest == 0 || x.Pairs < fewest) {
+					fewest = x.Pairs
+				}
+			}
+		}
+	}
+	return fewest
 }
 
 // fewestPairs is the smallest number of pairs behind a difference that has no interval for want of them.
