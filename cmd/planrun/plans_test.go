@@ -163,7 +163,7 @@ func TestServerToServerNeedsItsSlots(t *testing.T) {
 	if code := p.run(t); code != 1 {
 		t.Errorf("exit %d, want 1\n%s", code, p.stderr.String())
 	}
-	contains(t, p.stdout.String(), "at_800.within(1s) >= 99%: false")
+	contains(t, p.stdout.String(), "failed       main.at_800.", ": at_800.within(1s) >= 99%\n")
 	run, err := result.Open(p.results())
 	if err != nil {
 		t.Fatal(err)
