@@ -34,6 +34,9 @@ type Field struct {
 	Choices  []string
 	Fields   []Field // of a Group, or of each of Groups
 	Main     bool    // filled by a step, or one of Groups, given as a string, as in `http: GET /`
+	// Payload says that calls send it, or ask for something by it, so that two calls that are compared should have it alike.
+	// Where calls go, who makes them and how is none.
+	Payload bool
 }
 
 // Template is a value of a plan that may hold ${...}. It is safe for concurrent use.

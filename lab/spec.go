@@ -31,6 +31,12 @@ type Service struct {
 	Payload int64 `json:"payload,omitempty"` // bytes of column payload
 }
 
+// Bytes that /strings and /file of a service answer with when the request does not say.
+const (
+	DefaultStrings = 8 << 10
+	DefaultFile    = 64 << 20
+)
+
 // Route leads to every service, by a path of its own.
 type Route struct {
 	Name      string        `json:"name"`

@@ -24,11 +24,11 @@ func New() *Driver { return &Driver{} }
 // Fields implements drivers.Driver.
 func (*Driver) Fields() []drivers.Field {
 	fields := []drivers.Field{
-		{Key: "url", Kind: drivers.URL, Title: "URL", Main: true, Examples: []string{"https://example.test/file"},
+		{Key: "url", Kind: drivers.URL, Title: "URL", Main: true, Payload: true, Examples: []string{"https://example.test/file"},
 			Doc: "What is downloaded, with GET. The host must be known before the load."},
 		{Key: "sha256", Kind: drivers.Text, Title: "Checksum", Doc: "SHA-256 that the body must have, in hexadecimal digits. Anything else fails the call.",
 			Examples: []string{"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
-		{Key: "max_bytes", Kind: drivers.Size, Title: "Limit", Examples: []string{"100MB"},
+		{Key: "max_bytes", Kind: drivers.Size, Title: "Limit", Payload: true, Examples: []string{"100MB"},
 			Doc: "Stop after so many bytes of the body and close the connection. What came up to there counts as a success."},
 		{Key: "stall", Kind: drivers.Duration, Title: "Stall", Examples: []string{"10s"},
 			Doc: "Fail as a timeout when no byte of the body has arrived for so long, of any of its `parts`. A transfer that keeps moving is ended by `timeout` only."},

@@ -27,20 +27,20 @@ var methods = []string{"get", "post", "put", "patch", "delete", "head", "options
 // Fields implements drivers.Driver.
 func (*Driver) Fields() []drivers.Field {
 	fields := []drivers.Field{
-		{Key: "url", Kind: drivers.URL, Title: "URL", Main: true, Examples: []string{"GET https://example.test/", "/cart"},
+		{Key: "url", Kind: drivers.URL, Title: "URL", Main: true, Payload: true, Examples: []string{"GET https://example.test/", "/cart"},
 			Doc: "Where the request goes, with its method in front if that isn't GET. The host must be known before the load. What `${...}` puts in is percent-encoded only where it can't be part of a URL at all; values of parameters are safer in `query`."},
 	}
 	for _, m := range methods {
-		fields = append(fields, drivers.Field{Key: m, Kind: drivers.URL, Title: strings.ToUpper(m), Examples: []string{"/cart"},
+		fields = append(fields, drivers.Field{Key: m, Kind: drivers.URL, Title: strings.ToUpper(m), Payload: true, Examples: []string{"/cart"},
 			Doc: fmt.Sprintf("`%s: URL` is short for `url: %s URL`.", m, strings.ToUpper(m))})
 	}
 	fields = append(fields,
 		drivers.Field{Key: "method", Kind: drivers.Text, Title: "Method", Default: "GET", Doc: "The method, for `url` without one in front.", Examples: []string{"PURGE"}},
-		drivers.Field{Key: "body", Kind: drivers.Text, Title: "Body", Doc: "Text to be sent as it is. Name its type with the header `Content-Type`.", Examples: []string{"id=${iteration}"}},
-		drivers.Field{Key: "json", Kind: drivers.Tree, Title: "JSON body", Doc: "A value to be sent as JSON. A `${...}` alone keeps its type; one within text is escaped.", Examples: []string{"{user: '${data.users.name}'}"}},
-		drivers.Field{Key: "form", Kind: drivers.Texts, Title: "Form body", Doc: "Fields to be sent as `application/x-www-form-urlencoded`.", Examples: []string{"{user: ada}"}},
+		drivers.Field{Key: "body", Kind: drivers.Text, Title: "Body", Payload: true, Doc: "Text to be sent as it is. Name its type with the header `Content-Type`.", Examples: []string{"id=${iteration}"}},
+		drivers.Field{Key: "json", Kind: drivers.Tree, Title: "JSON body", Payload: true, Doc: "A value to be sent as JSON. A `${...}` alone keeps its type; one within text is escaped.", Examples: []string{"{user: '${data.users.name}'}"}},
+		drivers.Field{Key: "form", Kind: drivers.Texts, Title: "Form body", Payload: true, Doc: "Fields to be sent as `application/x-www-form-urlencoded`.", Examples: []string{"{user: ada}"}},
 		multipartField,
-		drivers.Field{Key: "body_file", Kind: drivers.File, Title: "Body file", Doc: "A file to be sent as it is, of at most 64 MiB. It is read once, before the load, and kept in memory.", Examples: []string{"order.xml"}},
+		drivers.Field{Key: "body_file", Kind: drivers.File, Title: "Body file", Payload: true, Doc: "A file to be sent as it is, of at most 64 MiB. It is read once, before the load, and kept in memory.", Examples: []string{"order.xml"}},
 		drivers.Field{Key: "cookies", Kind: drivers.Bool, Title: "Cookies", Default: "false", Doc: "Keep a jar for each user: cookies that an answer sets are sent with the user's later requests of a round."},
 	)
 	return append(fields, wire.Fields()...)

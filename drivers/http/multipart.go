@@ -19,11 +19,11 @@ import (
 const maxFiles = 64 << 20
 
 var multipartField = drivers.Field{
-	Key: "multipart", Kind: drivers.Groups, Title: "Multipart body", Examples: []string{"{title: Holidays, photo: {file: beach.jpg, type: image/jpeg}}"},
+	Key: "multipart", Kind: drivers.Groups, Title: "Multipart body", Payload: true, Examples: []string{"{title: Holidays, photo: {file: beach.jpg, type: image/jpeg}}"},
 	Doc: "Fields and files to be sent as `multipart/form-data`, by name and in this order. A text alone is a field's value.",
 	Fields: []drivers.Field{
-		{Key: "value", Kind: drivers.Text, Main: true, Title: "Value", Doc: "The content of the part.", Examples: []string{"${iteration}"}},
-		{Key: "file", Kind: drivers.File, Title: "File", Examples: []string{"beach.jpg"},
+		{Key: "value", Kind: drivers.Text, Main: true, Title: "Value", Payload: true, Doc: "The content of the part.", Examples: []string{"${iteration}"}},
+		{Key: "file", Kind: drivers.File, Title: "File", Payload: true, Examples: []string{"beach.jpg"},
 			Doc: "A file whose content is the part, instead of `value`. It is read once, before the load; all files of a step may have 64 MiB together."},
 		{Key: "filename", Kind: drivers.Text, Title: "File name", Doc: "The name that is sent for the file. Without it, it is that of `file`; a `value` has none.", Examples: []string{"photo-${iteration}.jpg"}},
 		{Key: "type", Kind: drivers.Text, Title: "Type", Doc: "The part's `Content-Type`. Without it, it is `application/octet-stream` for a file, and not named for a value.", Examples: []string{"image/jpeg"}},

@@ -47,21 +47,21 @@ func (*Driver) Fields() []drivers.Field {
 			Doc: "Used instead of the password in `dsn`, so that the DSN needs none.", Examples: []string{"${secret.DB_PASSWORD}"},
 		},
 		{
-			Key: "query", Kind: drivers.Text, Main: true, Title: "statement that answers rows",
+			Key: "query", Kind: drivers.Text, Main: true, Payload: true, Title: "statement that answers rows",
 			Doc:      "The statement; its rows are read to the last one. Text that is the same for every call is prepared once per connection.",
 			Examples: []string{"SELECT payload FROM documents WHERE id = :id"},
 		},
 		{
-			Key: "exec", Kind: drivers.Text, Title: "statement that changes rows",
+			Key: "exec", Kind: drivers.Text, Payload: true, Title: "statement that changes rows",
 			Doc:      "Like `query`, for a statement whose number of `affected` rows matters and whose rows don't.",
 			Examples: []string{"UPDATE accounts SET amount = amount - 1 WHERE id = :id"},
 		},
 		{
-			Key: "query_file", Kind: drivers.File, Title: "file with the query",
+			Key: "query_file", Kind: drivers.File, Payload: true, Title: "file with the query",
 			Doc: "A file that holds the text of `query`. It is taken as it is: `${...}` in it is not replaced, so give values as `args`.", Examples: []string{"queries/report.sql"},
 		},
 		{
-			Key: "args", Kind: drivers.Args, Title: "arguments",
+			Key: "args", Kind: drivers.Args, Payload: true, Title: "arguments",
 			Doc: "A list binds the database's own placeholders (`$1`, `?`, `@p1`). A mapping binds `:name`, which is rewritten to the database's own form outside strings, quoted names, comments and casts. " +
 				"Whole numbers, other numbers, truth values and null are sent as such; text is sent as text, and the server converts it to the type that it needs, such as a time.",
 			Examples: []string{"{id: 17}"},

@@ -79,6 +79,34 @@ func (a *Assertion) String() string { return a.source.textOf(span{0, len(a.sourc
 // Addresses are the metrics that the assertion reads, in order of appearance. Their indexes are those of Judge.
 func (a *Assertion) Addresses() []*Address { return a.addresses }
 
+// Compared groups the addresses by the comparison that reads them: those of `a.p95 < 2 * b.p95` are one group, and those of
+// `a.p95 < 1s and b.p95 < 2s` two.
+func (a *Assertion) Compared() [][]*Address {
+	var groups [][]*Address
+	var visit func(t *term, group *[]*Address)
+	visit = func(t *term, group *[]*Address) {
+		switch {
+		case t == nil:
+			return
+		case t.op == opAddress:
+			if group != nil {
+				*group = append(*group, a.addresses[t.index])
+			}
+			return
+		case t.op >= opLess && t.op <= opUnequal:
+			var own []*Address
+			visit(t.left, &own)
+			visit(t.right, &own)
+			groups = append(groups, own)
+			return
+		}
+		visit(t.left, group)
+		visit(t.right, group)
+	}
+	visit(a.root, nil)
+	return groups
+}
+
 // ReadsPrevious tells whether the assertion reads the results of an earlier run.
 func (a *Assertion) ReadsPrevious() bool {
 	return slices.ContainsFunc(a.addresses, func(x *Address) bool { return x.Metric.Previous })

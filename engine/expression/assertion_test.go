@@ -245,3 +245,31 @@ func runFiles(t *testing.T, pattern string, run func(src string, inputs []string
 		})
 	}
 }
+
+// Metrics are compared by the comparison that they stand in.
+func TestCompared(t *testing.T) {
+	for src, want := range map[string]string{
+		"a.p95 < 2 * b.p95":                            "a.p95 b.p95",
+		"a.p95 < 1s and b.p95 < 2s":                    "a.p95 | b.p95",
+		"not (a.p95 - b.p95 < 1s) or a.count == 0":     "a.p95 b.p95 | a.count",
+		"b.p50 < a.p50 * 3 and a.mean == b.mean + 1ms": "b.p50 a.p50 | a.mean b.mean",
+	} {
+		src = strings.NewReplacer("a.", "direct.", "b.", "hybrid.").Replace(src)
+		a, errs := ParseAssertion(src, names{})
+		if len(errs) > 0 {
+			t.Fatal(src, errs[0].Message)
+		}
+		var groups []string
+		for _, g := range a.Compared() {
+			var read []string
+			for _, ad := range g {
+				read = append(read, ad.Text)
+			}
+			groups = append(groups, strings.Join(read, " "))
+		}
+		got := strings.NewReplacer("direct.", "a.", "hybrid.", "b.").Replace(strings.Join(groups, " | "))
+		if got != want {
+			t.Errorf("%s: %s, want %s", src, got, want)
+		}
+	}
+}

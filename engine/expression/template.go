@@ -195,6 +195,22 @@ func (t *Template) finish() (*Template, []*Error) {
 	return t, nil
 }
 
+// String is the template as it is written, with what is known before the load put in.
+func (t *Template) String() string {
+	if t.constant {
+		return string(t.value.appendText(nil))
+	}
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.node == nil {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString("${" + p.node.text() + "}")
+		}
+	}
+	return b.String()
+}
+
 // Constant returns the value when it is the same for every call: a string, int64, float64, bool or nil, or what a Root
 // gave for a list or a mapping.
 func (t *Template) Constant() (any, bool) {

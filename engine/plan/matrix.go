@@ -243,6 +243,7 @@ func (b *binder) expanded(key, n *node, outer defaults, each func(*Scenario, *sc
 			if title == "" {
 				title = key.text
 			}
+			sc.matrix = key.text
 			sc.Title = title + " (" + c.describe() + ")"
 		}
 		each(sc, use, written)

@@ -68,6 +68,7 @@ type Scenario struct {
 	Tags          []string
 	IsBackground  bool          // a phase of another scenario runs it along
 	Timeout       time.Duration // of a step, where neither it nor a phase says more
+	matrix        string        // the name as written, of a combination of a matrix; "" for others
 }
 
 // Step is one call through one driver.
@@ -87,6 +88,7 @@ type Action struct {
 	Call     drivers.Call
 	Expect   []*expression.Expectation // none: the protocol's own judgement
 	Captures []Capture
+	payload  *payload
 }
 
 // Capture is a value of an answer that later steps use.

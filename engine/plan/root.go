@@ -146,6 +146,7 @@ func (b *binder) outerScope() *expression.Scope {
 // usage is what a step uses for one target.
 type usage struct {
 	lab     []*node // where it leads to the lab
+	service string  // of the lab
 	tainted bool
 	reads   []string           // keys of the target
 	origins map[*node]originOf // of texts that read the target
@@ -179,7 +180,7 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 			b.taint()
 		}
 		if v.lab && b.now != nil {
-			b.now.lab = append(b.now.lab, v.node)
+			b.now.lab, b.now.service = append(b.now.lab, v.node), v.service
 		}
 		return v.text, nil
 	}
@@ -200,7 +201,7 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 			"lab": func(path []string) (any, int, error) {
 				v, used, err := b.labRoot(path)
 				if err == nil && b.now != nil {
-					b.now.lab = append(b.now.lab, n)
+					b.now.lab, b.now.service = append(b.now.lab, n), path[1]
 				}
 				return v, used, err
 			},
@@ -242,7 +243,9 @@ type targetValue struct {
 	key  *node
 	node *node
 	lab  bool // it leads to the lab
-	bad  bool // it could not be decoded
+	// service is that of the lab to which it leads.
+	service string
+	bad     bool // it could not be decoded
 }
 
 // decodeTargets decodes targets; without any there is one, named target.
@@ -299,7 +302,9 @@ func (b *binder) decodeTarget(key, n *node) *target {
 			"env": b.env, "vars": b.varsRoot, "secret": b.secretRoot,
 			"lab": func(path []string) (any, int, error) {
 				a, used, err := b.labRoot(path)
-				v.lab = v.lab || err == nil
+				if err == nil {
+					v.lab, v.service = true, path[1]
+				}
 				return a, used, err
 			},
 		}}

@@ -354,6 +354,7 @@ func (b *binder) action(w *writtenStep, t *target) (Action, *usage) {
 	scope := b.stepScope(t, w.key)
 	values, faulty := b.fields(w.n, find(b.format.step, w.driver).Keys, scope)
 	b.credentials(w.n)
+	a.payload = b.payload(w, values, u)
 	op := &drivers.Op{Values: drivers.NewValues(values), Reads: map[string]bool{}}
 	if len(u.lab) > 0 {
 		op.Roots = b.opt.Roots

@@ -1,36 +1,45 @@
-package plan
+package plan_test
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/planrun/planrun/engine/plan"
 )
 
-// An assertion that has the same smell at several addresses is warned of once.
+// A fixture is a plan, a line "-- want --", and what is worth knowing about it.
 func TestSmells(t *testing.T) {
-	const text = `targets:
-  a: {url: "https://a.test"}
-  b: {url: "https://b.test"}
-scenarios:
-  s:
-    http: GET /
-    phases:
-      - sequential: {count: 20}
-    assert:
-      - a.p95 < 1s and b.p95 < 2s
-      - p95 < 1s and p99 < 2s
-      - change(p50).high < 10%
-`
-	p, found := Parse("x.yaml", []byte(text), Options{Drivers: fakes()})
-	if p == nil {
-		t.Fatal(found)
+	files, err := filepath.Glob("testdata/smells/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
 	}
-	want := `x.yaml:10:9: warning: phase sequential has 20 iterations, and an upper bound for p95 needs 59
-x.yaml:11:9: warning: phase sequential has 20 iterations, and an upper bound for p95 needs 59
-x.yaml:11:22: warning: phase sequential has 20 iterations, and an upper bound for p99 needs 299
-x.yaml:12:9: warning: phase sequential has 1 round, and a difference has an interval from 6 rounds up: .high is no data
-`
-	if d := cmp.Diff(want, p.Smells().String()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			all, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const separator = "-- want --\n"
+			text, want, _ := strings.Cut(string(all), separator)
+			p, found := plan.Parse(file, []byte(text), plan.Options{Drivers: shipped(), Offline: true})
+			if p == nil {
+				t.Fatal(found)
+			}
+			got := p.Smells().String()
+			if flag.Lookup("update").Value.String() == "true" {
+				if err := os.WriteFile(file, []byte(text+separator+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
 	}
 }

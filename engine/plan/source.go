@@ -123,22 +123,32 @@ func (s *source) on(n *node, hint, format string, args ...any) *diag.Finding {
 // within notes an error about some runes of a scalar's text.
 func (s *source) within(n *node, offset, length int, message, hint string) *diag.Finding {
 	s = s.of(n)
-	p := s.places(n)
-	if p == nil || offset < 0 || offset >= len(p) {
+	line, col, end, ok := s.stretch(n, offset, length)
+	if !ok {
 		return s.on(n, hint, "%s", message)
 	}
+	f := s.at(line, col, end, message, hint)
+	if n.use != nil {
+		f.Notes = append(f.Notes, fmt.Sprintf("used at %s as *%s", diag.Place{File: s.file, Line: n.use.line, Column: n.use.col}, n.use.name))
+	}
+	return f
+}
+
+// stretch is where some runes of a scalar's text are written, as far as they are on one line. It is not ok when the text
+// can't be followed in the file.
+func (s *source) stretch(n *node, offset, length int) (line, col, end int, ok bool) {
+	p := s.of(n).places(n)
+	if p == nil || offset < 0 || offset >= len(p) {
+		return 0, 0, 0, false
+	}
 	first := p[offset]
-	end := first.col + 1
+	end = first.col + 1
 	for _, q := range p[offset:min(offset+max(length, 1), len(p))] {
 		if q.line == first.line {
 			end = max(end, q.col+1)
 		}
 	}
-	f := s.at(first.line, first.col, end, message, hint)
-	if n.use != nil {
-		f.Notes = append(f.Notes, fmt.Sprintf("used at %s as *%s", diag.Place{File: s.file, Line: n.use.line, Column: n.use.col}, n.use.name))
-	}
-	return f
+	return first.line, first.col, end, true
 }
 
 // span is where a node is written: its line, its first column and the column behind its last one on that line.

@@ -89,7 +89,7 @@ func (g *Gateway) Close() error {
 }
 
 func (g *Gateway) strings(w http.ResponseWriter, r *http.Request) {
-	n, err := size(r, "bytes", 8192)
+	n, err := size(r, "bytes", lab.DefaultStrings)
 	if err == nil && n > mostForwarded {
 		err = fmt.Errorf("a gateway answers with at most %d bytes", mostForwarded)
 	}

@@ -81,7 +81,7 @@ func home(name string) http.HandlerFunc {
 }
 
 func (h *HTTP) strings(w http.ResponseWriter, r *http.Request) {
-	n, err := size(r, "bytes", 8192)
+	n, err := size(r, "bytes", lab.DefaultStrings)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -94,7 +94,7 @@ func (h *HTTP) strings(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *HTTP) file(w http.ResponseWriter, r *http.Request) {
-	n, err := size(r, "size", 64<<20)
+	n, err := size(r, "size", lab.DefaultFile)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -21,7 +21,7 @@ func Fields() []drivers.Field {
 			Doc: "`auto` is HTTP/2 where TLS negotiates it and HTTP/1.1 otherwise. `2` without TLS is HTTP/2 with prior knowledge; a server that negotiates anything else fails the call. `3` is HTTP/3, which only programs built with the tag `http3` speak."},
 		{Key: "headers", Kind: drivers.Texts, Title: "Headers", Examples: []string{"{Accept: application/json}"},
 			Doc: "Header fields to be sent, `Host` included. `Content-Length`, `Transfer-Encoding` and `Connection` are the driver's own."},
-		{Key: "query", Kind: drivers.Texts, Title: "Query", Examples: []string{"{page: '${iteration}'}"},
+		{Key: "query", Kind: drivers.Texts, Title: "Query", Payload: true, Examples: []string{"{page: '${iteration}'}"},
 			Doc: "Parameters added to the URL's query, names and values percent-encoded."},
 		{Key: "host", Kind: drivers.Text, Title: "Host", Doc: "The `Host` header (`:authority` in HTTP/2), if it isn't the URL's host. TLS still asks for the URL's host, unless `tls.server_name` says otherwise.", Examples: []string{"shop.test"}},
 		{Key: "basic", Kind: drivers.Group, Title: "Basic authentication", Doc: "User and password for the `Authorization` header. `user:password@` in the URL does the same.",
