@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,17 +27,54 @@ const (
 	abortGrace = time.Second
 )
 
-// watch looks at what was measured so far of a cell, over its rounds, for the assertions that end the run.
+// watch looks at what was measured so far of a cell, over its rounds, for the assertions that end the run. Those with a window
+// look at each whole window of a round once it is over.
 type watch struct {
+	cell       *result.Cell
 	assertions []*plan.Assertion
-	stats      map[statsKey]*record.Stats
-	probe      record.Histogram // how late the generator's own probe was
-	looked     time.Duration    // since the release of the round
+	whole      tally
+	lengths    []time.Duration // of windows
+	windows    map[watchedWindow]*tally
+	changed    map[watchedWindow]bool // since they were last looked at
+	looked     time.Duration          // since the release of the round
+}
+
+// tally is what was measured in some time.
+type tally struct {
+	stats map[statsKey]*record.Stats
+	probe record.Histogram // how late the generator's own probe was
+}
+
+// add takes in a sample. Percentiles are looked at every second, so they are kept as histograms, which need no sorting.
+func (x *tally) add(round int, s *record.Sample) {
+	key := statsKey{int(s.Stage), int(s.Step)}
+	st := x.stats[key]
+	if st == nil {
+		st = record.NewStats(record.NewBudget(0))
+		if x.stats == nil {
+			x.stats = map[statsKey]*record.Stats{}
+		}
+		x.stats[key] = st
+	}
+	st.Add(round, s)
+}
+
+// watchedWindow is a window of a stage, counted from the stage's begin.
+type watchedWindow struct {
+	length        time.Duration
+	stage, number int
+}
+
+// end is when the window is over, since the release; ok is false of one that the stage does not have to its end.
+func (p watchedWindow) end(c *result.Cell) (d time.Duration, ok bool) {
+	into := time.Duration(p.number+1) * p.length
+	return c.Stages[p.stage].Start + into, into <= c.Stages[p.stage].Length
 }
 
 // newWatch returns nil if no assertion of the plan watches the cell.
 func newWatch(p *plan.Plan, c *result.Cell) *watch {
-	w := &watch{stats: map[statsKey]*record.Stats{}}
+	w := &watch{cell: c}
+	w.begin()
 	fits := func(written, is string) bool { return written == "" || written == is }
 	for _, a := range p.Assertions {
 		if !a.Abort || !fits(a.Scenario, c.Scenario) || !fits(a.Phase, c.Phase) {
@@ -44,6 +83,9 @@ func newWatch(p *plan.Plan, c *result.Cell) *watch {
 		one := a.Addresses()[0] // the others name the same cell
 		if fits(one.Scenario, c.Scenario) && fits(one.Phase, c.Phase) && fits(one.Target, c.Target) {
 			w.assertions = append(w.assertions, a)
+			if a.Window > 0 && !slices.Contains(w.lengths, a.Window) {
+				w.lengths = append(w.lengths, a.Window)
+			}
 		}
 	}
 	if len(w.assertions) == 0 {
@@ -52,53 +94,116 @@ func newWatch(p *plan.Plan, c *result.Cell) *watch {
 	return w
 }
 
-// add takes in a sample. Percentiles are looked at every second, so they are kept as histograms, which need no sorting.
+// begin readies for another round.
+func (w *watch) begin() {
+	w.looked = 0
+	w.windows, w.changed = map[watchedWindow]*tally{}, map[watchedWindow]bool{}
+}
+
+// add takes in a sample.
 func (w *watch) add(round int, s *record.Sample) {
-	key := statsKey{int(s.Stage), int(s.Step)}
-	st := w.stats[key]
-	if st == nil {
-		st = record.NewStats(record.NewBudget(0))
-		w.stats[key] = st
+	w.whole.add(round, s)
+	w.eachWindow(int(s.Stage), time.Duration(s.Due), func(at watchedWindow, x *tally) {
+		x.add(round, s)
+		w.changed[at] = true
+	})
+}
+
+// probed takes in how late the probe was at a time since the release.
+func (w *watch) probed(at, late time.Duration) {
+	w.whole.probe.Record(int64(late))
+	w.eachWindow(stageAt(w.cell.Stages, at), at, func(_ watchedWindow, x *tally) { x.probe.Record(int64(late)) })
+}
+
+// eachWindow yields the windows of a stage in which a time is, one of each length.
+func (w *watch) eachWindow(stage int, t time.Duration, yield func(watchedWindow, *tally)) {
+	if stage < 0 || stage >= len(w.cell.Stages) {
+		return
 	}
-	st.Add(round, s)
+	for _, length := range w.lengths {
+		at := watchedWindow{length, stage, int((t - w.cell.Stages[stage].Start) / length)}
+		if w.windows[at] == nil {
+			w.windows[at] = new(tally)
+		}
+		yield(at, w.windows[at])
+	}
 }
 
 // look judges what was measured until now, the time since the release. It returns the assertion that is false of it, with
 // the reason; nil if there is none. An assertion that the generator itself may have made false ends nothing.
-func (w *watch) look(c *result.Cell, now time.Duration) (*plan.Assertion, string) {
+func (w *watch) look(now time.Duration) (*plan.Assertion, string) {
 	if now-w.looked < watchInterval {
 		return nil, ""
 	}
 	w.looked = now
+	over := w.over(now)
 	for _, a := range w.assertions {
 		if now < a.After {
 			continue
 		}
-		addresses := a.Addresses()
-		parts := make([]*record.Stats, len(addresses))
-		sampled := true
-		for i, ad := range addresses {
-			parts[i] = w.part(c, ad)
-			sampled = sampled && parts[i].Due() > 0
-		}
-		if !sampled {
+		if a.Window == 0 {
+			if why := w.broken(a, &w.whole, -1); why != "" {
+				return a, fmt.Sprintf("aborted the run %s into the round: %s", now.Round(time.Second/10), why)
+			}
 			continue
 		}
-		r := verdict.Reading{Addresses: addresses, Stats: parts, Judge: func(v verdict.View) expression.Judgement {
-			return a.Judge(func(i int) (float64, bool) { return metric.Value(v(parts[i]), verdict.MetricOf(addresses[i].Metric)) })
-		}}
-		measured := r.Judge(verdict.AsMeasured)
-		if measured.Truth == expression.False && r.Doubt(measured) == "" {
-			return a, fmt.Sprintf("aborted the run %s into the round: %s", now.Round(time.Second/10), strings.Join(measured.Why, "; "))
+		for _, at := range over {
+			end, _ := at.end(w.cell)
+			if at.length != a.Window || end < a.After {
+				continue
+			}
+			if why := w.broken(a, w.windows[at], at.stage); why != "" {
+				return a, fmt.Sprintf("aborted the run %s into the round: from %s to %s %s", now.Round(time.Second/10), end-at.length, end, why)
+			}
 		}
 	}
 	return nil, ""
 }
 
-// part is what an address reads: the judged stages, a stage of its own, or the ramps.
-func (w *watch) part(c *result.Cell, ad *expression.Address) *record.Stats {
+// over lists the windows that are over and have samples that nobody has looked at, in the order of time.
+func (w *watch) over(now time.Duration) []watchedWindow {
+	var list []watchedWindow
+	for at := range w.changed {
+		if end, whole := at.end(w.cell); whole && end <= now {
+			list = append(list, at)
+			delete(w.changed, at)
+		}
+	}
+	slices.SortFunc(list, func(a, b watchedWindow) int {
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.number, b.number))
+	})
+	return list
+}
+
+// broken tells why an assertion is false of what was measured: of all stages that it reads, or of one of them if stage is not
+// negative. It is "" if the assertion is not false.
+func (w *watch) broken(a *plan.Assertion, x *tally, stage int) string {
+	addresses := a.Addresses()
+	parts := make([]*record.Stats, len(addresses))
+	for i, ad := range addresses {
+		if parts[i] = w.part(x, ad, stage); parts[i].Due() == 0 {
+			return ""
+		}
+		if stage >= 0 {
+			parts[i].Length = a.Window
+		}
+	}
+	r := verdict.Reading{Addresses: addresses, Stats: parts, Judge: func(v verdict.View) expression.Judgement {
+		return a.Judge(func(i int) (float64, bool) { return metric.Value(v(parts[i]), verdict.MetricOf(addresses[i].Metric)) })
+	}}
+	measured := r.Judge(verdict.AsMeasured)
+	if measured.Truth == expression.False && r.Doubt(measured) == "" {
+		return strings.Join(measured.Why, "; ")
+	}
+	return ""
+}
+
+// part is what an address reads of what was measured: the judged stages, a stage of its own, or the ramps, or only one stage
+// of those if only is not negative.
+func (w *watch) part(x *tally, ad *expression.Address, only int) *record.Stats {
+	c := w.cell
 	all := record.NewStats(record.NewBudget(0))
-	all.Probe = &w.probe
+	all.Probe = &x.probe
 	step := record.Whole
 	if ad.Step != "" {
 		i, known := c.Step(ad.Step, ad.Around)
@@ -112,12 +217,14 @@ func (w *watch) part(c *result.Cell, ad *expression.Address) *record.Stats {
 	for i, g := range c.Stages {
 		reads := g.Judged || g.Kind == "trial"
 		switch {
+		case only >= 0 && i != only:
+			continue
 		case ad.Ramp:
 			reads = g.Kind == "ramp"
 		case ad.Stage != "":
 			reads = g.Name == ad.Stage
 		}
-		if st := w.stats[statsKey{i, step}]; reads && st != nil {
+		if st := x.stats[statsKey{i, step}]; reads && st != nil {
 			all.Merge(st)
 		}
 	}
@@ -129,7 +236,7 @@ func (rd *round) watched() {
 	if rd.watch == nil || rd.aborted.assertion != nil {
 		return
 	}
-	if a, reason := rd.watch.look(&rd.Cell, rd.now()); a != nil {
+	if a, reason := rd.watch.look(rd.now()); a != nil {
 		rd.aborted = abort{a, reason}
 		rd.halt()
 		time.AfterFunc(abortGrace, rd.cancel)

@@ -134,6 +134,61 @@ func TestAbortOfAStepLeavesOtherScenarios(t *testing.T) {
 	})
 }
 
+// A condition that has to be broken for some seconds looks at each whole window: what is over before the first one is full
+// ends nothing, and what lasts ends the run once a whole window of it has passed.
+func TestAbortByWindow(t *testing.T) {
+	slow := func(from, length time.Duration) func(fakeCall) (time.Duration, error) {
+		return func(c fakeCall) (time.Duration, error) {
+			if c.At >= from && c.At < from+length {
+				return 300 * time.Millisecond, nil
+			}
+			return 10 * time.Millisecond, nil
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		serve func(fakeCall) (time.Duration, error)
+		after time.Duration
+		ends  time.Duration // 0: not before its end
+		says  string
+	}{
+		{"for one second", slow(21*time.Second, time.Second), 0, 0, ""},
+		{"for good", slow(21*time.Second, time.Hour), 0, 28 * time.Second, "from 21s to 28s"},
+		{"after good seconds that the mean of all hides", slow(49*time.Second, time.Hour), 0, 56 * time.Second, "from 49s to 56s"},
+		{"within the grace time, and not any more", slow(0, 14*time.Second), 20 * time.Second, 0, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, p := newFake(test.serve, []string{"a"}, hold(20, time.Minute))
+			assert(t, p, "mean < 150ms", abortAfter(test.after), func(a *plan.Assertion) { a.Window = 7 * time.Second })
+			assert(t, p, "max < 150ms", func(a *plan.Assertion) { a.Warn, a.Window = true, 7*time.Second })
+			assert(t, p, "offered_rps > 19/s")
+			began := time.Now()
+			report := runFake(t, f, p)
+			took := time.Since(began)
+			v := report.Run.Verdicts
+			if test.ends == 0 {
+				if took < 59*time.Second || strings.Contains(strings.Join(v[0].Detail, "\n"), "aborted") {
+					t.Errorf("%s: ended after %v: %q", test.name, took, v[0].Detail)
+				}
+				return
+			}
+			if took < test.ends || took > test.ends+3*time.Second || report.Exit != 1 || v[0].Outcome != result.Failed {
+				t.Errorf("%s: ended after %v with exit %d, %s", test.name, took, report.Exit, v[0].Outcome)
+			}
+			if !strings.Contains(strings.Join(v[0].Detail, "\n"), test.says) || v[0].Value != "300ms" {
+				t.Errorf("%s: %s, %q", test.name, v[0].Value, v[0].Detail)
+			}
+			// Windows that were not measured are judged by nobody.
+			if v[1].Outcome != result.Failed || !strings.HasPrefix(v[1].Window, strings.TrimPrefix(test.says, "from ")) {
+				t.Errorf("%s: another window has %s in %q", test.name, v[1].Outcome, v[1].Window)
+			}
+			if v[2].Outcome != result.Passed {
+				t.Errorf("%s: the rate until the end is %s", test.name, v[2].Value)
+			}
+		})
+	}
+}
+
 func TestWindowsFindTheDipThatTheWholeHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		serve := func(c fakeCall) (time.Duration, error) {

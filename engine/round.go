@@ -140,7 +140,7 @@ func (r *run) newRound(ctx context.Context, c *cell, number int) *round {
 	if c.watch == nil {
 		c.watch = newWatch(r.plan, &c.Cell)
 	} else {
-		c.watch.looked = 0
+		c.watch.begin()
 	}
 	rd.examples.limit = examplesKept
 	rd.sampled = len(c.Steps) > 1 || len(c.Steps) == 1 && c.Steps[0].Name != ""

@@ -57,9 +57,6 @@ func (b *binder) longForm(it *node) (*node, longForm) {
 	if n := f.nodes["abort"]; n != nil && f.abort && f.warn {
 		b.on(n, "remove one of the two", "a warning does not end the run")
 	}
-	if n := f.nodes["abort"]; n != nil && f.abort && f.window > 0 {
-		b.on(n, "write them as two assertions", "abort looks at all that was measured so far, and not at windows")
-	}
 	f.out = !b.applies(s.node("when"))
 	n := s.node("assert")
 	if n != nil && n.shape == sequence {
