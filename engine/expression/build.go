@@ -24,6 +24,8 @@ type builder struct {
 	scope  *Scope
 	answer map[string]drivers.Name // nil in a template
 	reads  []string                // names of the answer, in order of appearance
+	// capture tells that the value is kept of the answer, and may be drawn; drawn that it is.
+	capture, drawn bool
 	// unreached is greater than 0 in parts that will never be evaluated. They are checked, but no root is asked.
 	unreached int
 	predicate int // depth of predicates
@@ -400,7 +402,7 @@ func (b *builder) unknown(at span, name string) {
 		hint = "write " + answerElsewhere[name]
 	case s != "":
 		hint = "did you mean " + s + "?"
-	case name == "latency" || name == "duration" || name == "time":
+	case !b.inTemplate() && (name == "latency" || name == "duration" || name == "time"):
 		hint = "limits for times are assertions, such as p95 < 300ms"
 	case calls[name] != nil:
 		hint = "write " + calls[name].form
@@ -740,7 +742,10 @@ func (b *builder) sameSize(l, r *node) bool {
 	if other.isConstant() && other.value.number() == 0 {
 		return true
 	}
-	hint := ""
+	hint := "write " + other.text() + " * 1B"
+	if strings.Contains(other.text(), " ") {
+		hint = "write (" + other.text() + ") * 1B"
+	}
 	if other.isConstant() && other.literal {
 		hint = "write " + quantity.WithUnit(other.text(), quantity.Size)
 	}
@@ -901,9 +906,12 @@ func (b *builder) function(n *ast.CallNode, name string, arguments []ast.Node) *
 		}
 		return nil
 	}
-	if !b.inTemplate() && (name == "uuid" || name == "random") {
-		b.fail(at, name+" makes a new value each time: it can't be expected of an answer", "")
-		return nil
+	if name == "uuid" || name == "random" {
+		if !b.inTemplate() && !b.capture {
+			b.fail(at, name+" makes a new value each time: it can't be expected of an answer", "")
+			return nil
+		}
+		b.drawn = true
 	}
 	switch name {
 	case "uuid":

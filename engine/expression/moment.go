@@ -18,10 +18,11 @@ type Value struct {
 	reads []string
 }
 
-// ParseCapture reads an expression on the names of an answer. Other names are those of the scope.
+// ParseCapture reads an expression on the names of an answer. Other names are those of the scope. It may draw from the
+// iteration's own sequence, so that steps can share what was drawn.
 func ParseCapture(src string, names []drivers.Name, scope *Scope) (*Value, []*Error) {
 	v, b := parseValue(src, names, scope)
-	if v != nil && len(b.reads) == 0 && len(b.errs) == 0 {
+	if v != nil && len(b.reads) == 0 && !b.drawn && len(b.errs) == 0 {
 		b.fail(v.root.at, v.root.text()+" does not look at the answer", "")
 	}
 	if len(b.errs) > 0 {
@@ -46,6 +47,7 @@ func parseValue(src string, names []drivers.Name, scope *Scope) (*Value, *builde
 	s, tree := parse(src)
 	b := newBuilder(s, scope)
 	if names != nil {
+		b.capture = true
 		b.answer = make(map[string]drivers.Name, len(names))
 		for _, n := range names {
 			b.answer[n.Name] = n

@@ -277,7 +277,7 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 		i := strings.Index(s.line(line), "{{")
 		col = utf8.RuneCountInString(s.line(line)[:i]) + 1
 		rest = cutComment(s.from(line, col))
-		message, hint = "YAML takes {{ for the beginning of two mappings", "quote this text: "+quote(strings.TrimSpace(rest))
+		message, hint = "YAML takes {{ for the beginning of two mappings", "write ${...} for a value, or quote this text: "+quote(strings.TrimSpace(rest))
 	case strings.Contains(text, "']'"), strings.Contains(text, "'}'"), strings.Contains(text, "flow map content"):
 		message, hint = "unexpected text in a list or mapping", "separate values by commas, and quote text that holds brackets or commas"
 		if t := unclosed(tokens); t != nil {

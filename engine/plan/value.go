@@ -4,8 +4,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/planrun/planrun/drivers"
+	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/quantity"
 )
@@ -151,7 +153,10 @@ func (b *binder) template(n *node, scope *expression.Scope) (drivers.Template, b
 		return nil, false
 	case b.cutByComment(n):
 		return nil, false
-	case !strings.Contains(n.text, "$"):
+	case b.now != nil:
+		b.foreign(n, doubleBraces)
+	}
+	if !strings.Contains(n.text, "$") {
 		return drivers.Constant(n.text), true
 	}
 	read := 0
@@ -186,6 +191,9 @@ func (b *binder) scalar(n *node, scope *expression.Scope) (drivers.Template, boo
 	}
 	if b.cutByComment(n) {
 		return nil, false
+	}
+	if b.now != nil {
+		b.foreign(n, doubleBraces)
 	}
 	v, ok := b.typed(n)
 	return drivers.Constant(v), ok
@@ -250,6 +258,29 @@ func (b *binder) tree(n *node, scope *expression.Scope) (v drivers.Value, ok boo
 	return v, ok
 }
 
+var (
+	// doubleBraces are how many template languages mark a value, and pathBraces how descriptions of APIs do in a path.
+	doubleBraces = regexp.MustCompile(`(?:^|[^$])(\{\{[^{}]+\}\})`)
+	pathBraces   = regexp.MustCompile(`(?:^|[^${])(\{[A-Za-z_][A-Za-z0-9_.-]*\})(?:[^}]|$)`)
+)
+
+// foreign warns of what another language puts values in by: here it is only text.
+func (b *binder) foreign(n *node, marks *regexp.Regexp) {
+	m := marks.FindStringSubmatchIndex(n.text)
+	if m == nil || n.shape != scalar {
+		return
+	}
+	found := n.text[m[2]:m[3]]
+	f := diag.Finding{Place: b.place(n), Severity: diag.Warning, Message: found + " is sent as it is written", Hint: "write ${...} for a value"}
+	if name := strings.Trim(found, "{}.$ "); identifier.MatchString(name) {
+		f.Hint = "write ${vars." + name + "} or another ${...} for a value"
+	}
+	if line, col, end, ok := b.stretch(n, utf8.RuneCountInString(n.text[:m[2]]), utf8.RuneCountInString(found)); ok {
+		f.Line, f.Column, f.EndColumn = line, col, end
+	}
+	b.of(n).add(f)
+}
+
 // rooted matches a URL that has no origin, and what may stand in front of it: a method.
 var rooted = regexp.MustCompile(`^([A-Za-z]+[ \t]+)?/`)
 
@@ -259,6 +290,7 @@ func (b *binder) url(n *node, scope *stepScope) (drivers.Template, bool) {
 	if !ok || t == nil {
 		return t, ok
 	}
+	b.foreign(n, pathBraces)
 	text := n.text
 	if c, constant := t.Constant(); constant { // it may be all from a variable
 		text = string(drivers.AppendText(nil, c))
