@@ -135,7 +135,7 @@ func Shape(ph *plan.Phase) string {
 		s = stagesText(ph)
 	case plan.CapacitySearch:
 		c := ph.Capacity
-		s = fmt.Sprintf("%s to %s, holds of %s, while %s", rateText(c.From), rateText(c.To), c.Hold, c.While)
+		s = fmt.Sprintf("%s to %s, holds of %s, while %s", rateText(c.From), rateText(c.To), timeText(c.Hold), c.While)
 		if ph.Poisson {
 			s += ", Poisson arrivals"
 		}
@@ -145,7 +145,7 @@ func Shape(ph *plan.Phase) string {
 
 func amount(ph *plan.Phase) string {
 	if ph.Duration > 0 {
-		return "for " + ph.Duration.String()
+		return "for " + timeText(ph.Duration)
 	}
 	if ph.Count == 1 {
 		return "1 iteration"
@@ -166,15 +166,20 @@ func stagesText(ph *plan.Phase) string {
 			s += ", "
 		}
 		if st.Ramp {
-			s += fmt.Sprintf("%s to %s in %s", level(st.From), level(st.To), st.Length)
+			s += fmt.Sprintf("%s to %s in %s", level(st.From), level(st.To), timeText(st.Length))
 		} else {
-			s += fmt.Sprintf("%s for %s", level(st.To), st.Length)
+			s += fmt.Sprintf("%s for %s", level(st.To), timeText(st.Length))
 		}
 	}
 	if ph.Poisson {
 		s += ", Poisson arrivals"
 	}
 	return s
+}
+
+// timeText is a duration as plans write it.
+func timeText(d time.Duration) string {
+	return quantity.Value{F: float64(d), Dim: quantity.Time}.Text(12)
 }
 
 func rateText(perSecond float64) string {
