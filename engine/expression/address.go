@@ -68,6 +68,9 @@ var elsewhere = map[string]string{
 	"errors": "failed", "error": "failed", "failure": "failed", "failure_rate": "error_rate", "errors_rate": "error_rate",
 	"success": "ok", "successes": "ok", "success_rate": "100% - error_rate", "requests": "count", "total": "count",
 	"iterations": "count", "qps": "rps", "tps": "rps", "rate": "rps", "latency": "p50 or mean", "ttfb": "ttfb.p50",
+	"response_time": "p50 or mean", "response_times": "p50 or mean", "avg_response_time": "mean", "mean_response_time": "mean",
+	"max_response_time": "max", "min_response_time": "min", "http_req_duration": "p50 or mean", "http_req_failed": "error_rate",
+	"http_reqs": "count", "throughput_rps": "rps", "fail_rate": "error_rate", "failed_rate": "error_rate", "error_ratio": "error_rate",
 	"duration": "p50 or mean", "bytes": "bytes_in", "timeouts": `failures("timeout")`,
 }
 

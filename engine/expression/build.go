@@ -26,6 +26,7 @@ type builder struct {
 	reads  []string                // names of the answer, in order of appearance
 	// capture tells that the value is kept of the answer, and may be drawn; drawn that it is.
 	capture, drawn bool
+	headerTold     string // the last header that was told to be written in brackets
 	// unreached is greater than 0 in parts that will never be evaluated. They are checked, but no root is asked.
 	unreached int
 	predicate int // depth of predicates
@@ -214,6 +215,9 @@ func (b *builder) member(n *ast.MemberNode, of *node) *node {
 		if of.op == evalAnswer && b.answer[of.name].Kind == drivers.TextsName {
 			m.kind = text
 			if low := strings.ToLower(name.Value); of.name == "headers" && low != name.Value {
+				if _, dashed := b.dashedHeader(b.span(n.Property).from); dashed {
+					return nil // told once, at the part behind the first -
+				}
 				b.fail(b.span(n.Property), "names of headers are in lower case here", "write "+strconv.Quote(low))
 				return nil
 			}
@@ -397,7 +401,16 @@ func (b *builder) unknown(at span, name string) {
 	slices.Sort(valid)
 	hint := ""
 	_, env := b.scope.Roots["env"]
+	header, dashed := b.dashedHeader(at.from)
+	if dashed && b.headerTold == header {
+		return
+	}
 	switch s := diag.Suggest(name, valid); {
+	case b.scope.Later[name] != "":
+		hint = b.scope.Later[name]
+	case dashed:
+		hint = `write headers["` + header + `"]`
+		b.headerTold = header
 	case slices.Contains(valid, answerElsewhere[name]):
 		hint = "write " + answerElsewhere[name]
 	case s != "":
@@ -422,6 +435,21 @@ func (b *builder) unknown(at span, name string) {
 		hint = "names here are " + strings.Join(valid, ", ")
 	}
 	b.fail(at, "unknown name "+strconv.Quote(shorten(name, 40)), hint)
+}
+
+// headerName matches a header whose name has a - in it behind a dot, as in headers.content-type.
+var headerName = regexp.MustCompile(`headers\.([A-Za-z0-9]+(?:-[A-Za-z0-9]+)+)`)
+
+// dashedHeader returns the name of such a header, in lower case, if the rune i is in it.
+func (b *builder) dashedHeader(i int) (string, bool) {
+	text := string(b.runes)
+	at := len(string(b.runes[:i]))
+	for _, m := range headerName.FindAllStringSubmatchIndex(text, -1) {
+		if m[2] <= at && at < m[3] {
+			return strings.ToLower(text[m[2]:m[3]]), true
+		}
+	}
+	return "", false
 }
 
 // beginning returns the only valid name that begins with name, as random does with rand; "" if there is none.

@@ -311,6 +311,9 @@ func (c *checker) unlike(l, r *term) {
 			hint = "write " + quantity.WithUnit(text, right.dim)
 		}
 	}
+	if wrong.literal && wrong.dim == quantity.Size && right.dim == quantity.Speed {
+		hint = "write " + c.textOf(wrong.at) + "/s"
+	}
 	c.fail(wrong.at, fmt.Sprintf("%s is %s but %s is %s", c.textOf(right.at), right.dim, c.textOf(wrong.at), wrong.dim), hint)
 }
 

@@ -60,4 +60,6 @@ type Scope struct {
 	// the goroutine that makes the call.
 	Moment []string
 	Lookup func(name string, in *drivers.Input) (any, error)
+	// Later has names that get a value only behind the place of the expression, and where.
+	Later map[string]string
 }

@@ -112,6 +112,10 @@ func (s *source) unexpected(at span, kind string) {
 	switch strings.ToLower(word) {
 	case "&":
 		hint = "write and"
+	case "between":
+		hint = "write x >= 200 and x <= 299, with what is compared for x"
+	case "for":
+		hint = "write assert: and the condition, and below it window: and how long, such as 10s"
 	case "is", "equals", "eq":
 		hint = "write =="
 	case "ne":

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,6 +68,9 @@ func (f *flow) steps(n, key *node) []*Part {
 	return parts
 }
 
+// bareCall matches a URL, with or without a method in front.
+var bareCall = regexp.MustCompile(`^([A-Z]+ +)?(https?:/)?/`)
+
 // item decodes a step, a pause, a group or a mix. at is where to say what is missing.
 func (f *flow) item(n, at *node, fields []Field, what string) *Part {
 	switch n.shape {
@@ -77,6 +81,8 @@ func (f *flow) item(n, at *node, fields []Field, what string) *Part {
 		hint := "write its driver as a key, as in - http: GET /"
 		if d, ok := strings.CutPrefix(n.text, "pause "); ok {
 			hint = "write pause: " + d
+		} else if bareCall.MatchString(n.text) && slices.Contains(f.format.names, "http") {
+			hint = "write http: " + n.text
 		}
 		f.on(n, hint, "expected %s, not %s", what, n.describe())
 		return nil

@@ -242,9 +242,6 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 	return f
 }
 
-// unavailable are keys that plans of a later version have.
-var unavailable = []string{}
-
 // steps makes the fields of the items of a flow. Items hold items: groups and branches have the same keys again.
 func (f *format) steps(calls []Field) {
 	inner, branch := &Field{}, &Field{}

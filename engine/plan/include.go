@@ -105,7 +105,7 @@ func (b *binder) part(root *node) *node {
 		case find(b.format.plan, p.key.text) != nil:
 			b.on(p.key, "write it in the plan", "%s can't stand in an included file", p.key.text)
 		default:
-			b.unknownKey(p.key, b.format.plan)
+			b.unknownField(p.key, b.format.plan)
 		}
 	}
 	return &c

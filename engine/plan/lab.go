@@ -209,7 +209,7 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 			s.at(line, start, utf8.RuneCountInString(strings.TrimRight(text, " "))+1, "this line is indented too far", "begin it where the line above begins")
 			return nil, nil, nil
 		}
-		b.unknownKey(n, fields)
+		b.unknownField(n, fields)
 		if f := meant(n.text, fields); f != nil {
 			return f, b.renamed(n, f.Key), nil
 		}
@@ -227,7 +227,7 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 	p := n.pairs[0]
 	f := find(fields, p.key.text)
 	if f == nil {
-		b.unknownKey(p.key, fields)
+		b.unknownField(p.key, fields)
 	}
 	for _, q := range n.pairs[1:] {
 		switch g := find(fields, q.key.text); {
@@ -240,7 +240,7 @@ func (b *binder) oneOf(n, title *node, fields []Field, what string) (*Field, *no
 		case f != nil && find(f.Keys, q.key.text) != nil:
 			b.on(q.key, "write it within the value of "+p.key.text, "%s belongs to %s", q.key.text, p.key.text)
 		default:
-			b.unknownKey(q.key, fields)
+			b.unknownField(q.key, fields)
 		}
 	}
 	if f == nil {

@@ -13,6 +13,10 @@ import (
 
 // matrixRoot resolves matrix.<name>, in a scenario that has a matrix.
 func (b *binder) matrixRoot(path []string) (any, int, error) {
+	if b.matrixBroken && len(path) > 0 {
+		b.taint()
+		return "1", 1, nil
+	}
 	if b.matrix == nil {
 		return nil, 0, &expression.NameError{Index: -1, Message: "matrix is known only in a scenario that has one", Hint: "write matrix: in the scenario"}
 	}
@@ -27,10 +31,6 @@ func (b *binder) matrixRoot(path []string) (any, int, error) {
 			hint = "did you mean matrix." + near + "?"
 		}
 		return nil, 0, &expression.NameError{Index: 0, Message: fmt.Sprintf("the matrix has no %q", path[0]), Hint: hint}
-	}
-	if _, bad := v.(broken); bad {
-		b.taint()
-		return "1", 1, nil
 	}
 	return v, 1, nil
 }
@@ -224,12 +224,9 @@ func (b *binder) expanded(key, n *node, outer defaults, each func(*Scenario, *sc
 		return
 	}
 	if len(all) == 0 { // so that what else is wrong with the scenario is found too
-		b.matrix = map[string]any{}
-		for _, p := range n.value("matrix").entries() {
-			b.matrix[p.key.text] = broken{}
-		}
+		b.matrixBroken = true
 		each(b.scenario(key, n, outer))
-		b.matrix = nil
+		b.matrixBroken = false
 		return
 	}
 	b.places(key)

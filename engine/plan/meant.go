@@ -38,7 +38,7 @@ func (b *binder) asMeant(n *node, fields []Field) *node {
 // meant returns the only field whose key is near to a misspelt one; nil for known keys, for those that begin with x-, and
 // where several are near.
 func meant(key string, fields []Field) *Field {
-	if find(fields, key) != nil || strings.HasPrefix(key, "x-") || slices.Contains(unavailable, key) {
+	if find(fields, key) != nil || strings.HasPrefix(key, "x-") {
 		return nil
 	}
 	keys := keysOf(fields)

@@ -107,19 +107,24 @@ type binder struct {
 	names  *names
 
 	vars    map[string]any
+	own     map[string]any // vars as the plan gives them
+	others  []otherSetting
 	lab     *labNames
 	targets []*target
 	scope   *expression.Scope // of what does not depend on a target
 	now     *usage            // of the step that is being decoded, nil outside of steps
 	values  []string          // what the steps so far capture
+	later   map[string]string // what any step of the scenario captures, and where
 	secret  map[string]any    // by name: text, or broken
 	hidden  []string          // values of secrets
 	data    []*dataSet
 	read    []*dataSet // of what the current scenario uses
 	matrix  map[string]any
-	along   []*alongside
-	trees   map[string]*node                  // by path: what was read of files
-	written map[*Step]map[string]*writtenStep // by target: what steps were made of
+	// matrixBroken tells that the scenario's matrix could not be decoded, so that nothing is known of its values.
+	matrixBroken bool
+	along        []*alongside
+	trees        map[string]*node                  // by path: what was read of files
+	written      map[*Step]map[string]*writtenStep // by target: what steps were made of
 	// settingsMade are values that were changed from outside.
 	settingsMade map[string]string
 	whiles       []*writtenWhile

@@ -188,7 +188,7 @@ func (b *binder) rampAndHold(s *section, p *Phase, sound bool) {
 			"a phase has rate or users, not both")
 		return
 	case stages == nil && !byRate && !byUsers:
-		if sound {
+		if sound && s.n.value("rate") == nil && s.n.value("users") == nil {
 			b.on(s.title, "write rate: 10/s or users: 10", "%s needs rate or users", s.title.text)
 		}
 		return

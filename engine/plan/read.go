@@ -280,7 +280,10 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 		message, hint = "YAML takes {{ for the beginning of two mappings", "write ${...} for a value, or quote this text: "+quote(strings.TrimSpace(rest))
 	case strings.Contains(text, "']'"), strings.Contains(text, "'}'"), strings.Contains(text, "flow map content"):
 		message, hint = "unexpected text in a list or mapping", "separate values by commas, and quote text that holds brackets or commas"
-		if t := unclosed(tokens); t != nil {
+		if c, value := unquotedBraces(s.line(line)); value != "" {
+			col, rest = c, value
+			message, hint = "within braces and brackets, ${...} has to stand in quotes", "quote this text: "+quote(value)
+		} else if t := unclosed(tokens); t != nil {
 			line, col = t.Position.Line, t.Position.Column
 			rest = t.Value
 			message, hint = "the bracket that opens here is never closed", "write ] behind the last item"
@@ -323,6 +326,41 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 	if note != "" {
 		f.Notes = append(f.Notes, note)
 	}
+}
+
+// unquotedBraces finds a value in a flow mapping or list that has ${...} and no quotes, which YAML takes for a mapping within
+// it. It returns the value and the column that it begins in; "" if there is none.
+func unquotedBraces(line string) (col int, value string) {
+	text := []rune(line)
+	depth, start := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch r := text[i]; {
+		case (r == '"' || r == '\'') && i == start: // a value in quotes
+			for i++; i < len(text) && text[i] != r; i++ {
+			}
+		case r == '$' && i+1 < len(text) && text[i+1] == '{' && depth > 0:
+			end := i + 2
+			for inner := 1; end < len(text) && (inner > 0 || !strings.ContainsRune(",]}", text[end])); end++ {
+				switch {
+				case text[end] == '{':
+					inner++
+				case text[end] == '}':
+					inner--
+				}
+			}
+			return start + 1, strings.TrimRight(string(text[start:end]), " ")
+		case r == '{' || r == '[':
+			depth++
+			start = i + 1
+		case r == '}' || r == ']':
+			depth--
+		case r == ',', r == ':' && i+1 < len(text) && text[i+1] == ' ':
+			start = i + 1
+		case r == ' ' && i == start:
+			start++
+		}
+	}
+	return 0, ""
 }
 
 // glued matches a key whose colon is not followed by a space.

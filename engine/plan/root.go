@@ -185,7 +185,7 @@ func (b *binder) stepScope(t *target, n *node) *stepScope {
 		return v.text, nil
 	}
 	return &stepScope{
-		Scope: &expression.Scope{Moment: b.values, Lookup: lookup(b.values), Roots: map[string]expression.Root{
+		Scope: &expression.Scope{Moment: b.values, Lookup: lookup(b.values), Later: b.later, Roots: map[string]expression.Root{
 			"env":    b.env,
 			"vars":   b.varsRoot,
 			"secret": b.secretRoot,
@@ -298,6 +298,12 @@ func (b *binder) decodeTarget(key, n *node) *target {
 			continue
 		}
 		v := targetValue{key: p.key, node: p.value}
+		if p.value.isPlain() && rootAlone.MatchString(p.value.text) {
+			b.on(p.value, `write "${`+p.value.text+`}"`, "%s is text here", p.value.text)
+			v.bad = true
+			t.keys, t.values[p.key.text] = append(t.keys, p.key.text), v
+			continue
+		}
 		scope := &expression.Scope{Roots: map[string]expression.Root{
 			"env": b.env, "vars": b.varsRoot, "secret": b.secretRoot,
 			"lab": func(path []string) (any, int, error) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -93,6 +94,8 @@ func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse
 	sc := &Scenario{Name: key.text, Title: s.text("title"), Place: b.place(key)}
 	use := &scenarioUse{name: key.text, node: key, lab: map[string][]*node{}}
 	kept := b.values
+	b.later = map[string]string{}
+	b.capturesIn(n, 0)
 	sc.Before = b.around(s, "before", outer, use)
 	b.flow(s, sc, key, outer, use)
 	sc.After = b.around(s, "after", outer, use)
@@ -113,6 +116,25 @@ func (b *binder) scenario(key, n *node, outer defaults) (*Scenario, *scenarioUse
 		return nil, nil, append(written, more...)
 	}
 	return sc, use, append(written, more...)
+}
+
+// capturesIn notes what the steps below a node capture, for findings of steps that use it too early.
+func (b *binder) capturesIn(n *node, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	for _, p := range n.entries() {
+		if p.key.text == "capture" {
+			for _, c := range p.value.entries() {
+				b.later[c.key.text] = fmt.Sprintf("it is captured in line %d: a value is known to the steps behind the one that captures it", c.key.line)
+			}
+		} else if p.value != nil {
+			b.capturesIn(p.value, depth+1)
+		}
+	}
+	for _, it := range n.items {
+		b.capturesIn(it, depth+1)
+	}
 }
 
 // pick returns a mapping with some keys of n.

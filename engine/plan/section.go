@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/quantity"
@@ -48,7 +49,11 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 	}
 	if n.shape != mapping {
 		hint := ""
-		if k := keysOf(fields); len(k) > 0 {
+		if f := fieldFor(n, fields); f != nil {
+			hint = "write {" + f.Key + ": " + n.text + "}"
+		} else if n.shape == sequence && find(fields, "rows") != nil {
+			hint = "write rows: above the list"
+		} else if k := keysOf(fields); len(k) > 0 {
 			hint = "write " + strings.Join(k[:min(len(k), 3)], ", ") + " ... as keys"
 			if len(k) <= 3 {
 				hint = "write " + strings.Join(k, ", ") + " as keys"
@@ -65,8 +70,8 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 			continue
 		}
 		if f == nil {
-			b.unknownKey(p.key, fields)
-			near[diag.Suggest(p.key.text, keysOf(fields))] = true
+			b.unknownField(p.key, fields)
+			near[diag.Suggest(p.key.text, keysOf(fields))], near[otherWord(p.key.text, fields)] = true, true
 			s.unknown = append(s.unknown, p.key.text)
 			continue
 		}
@@ -84,6 +89,20 @@ func (b *binder) section(n, title *node, fields []Field, scope *expression.Scope
 		}
 	}
 	return s
+}
+
+// fieldFor is the field that a text alone was most likely meant for, where a mapping belongs; nil if there is no telling.
+func fieldFor(n *node, fields []Field) *Field {
+	if !n.isPlain() || len(fields) == 0 || strings.ContainsAny(n.text, " ,{}[]$") {
+		return nil
+	}
+	if i := slices.IndexFunc(fields, func(f Field) bool { return f.Kind == drivers.File && strings.HasSuffix(n.text, "."+f.Key) }); i >= 0 {
+		return &fields[i]
+	}
+	if fields[0].Key == "path" {
+		return &fields[0]
+	}
+	return nil
 }
 
 // node returns what stands behind a key, nil if there is nothing or null.
@@ -123,22 +142,18 @@ func (b *binder) noValue(key *node) {
 	b.on(key, "remove the key, or write null to remove a default", "%s has no value", key.text)
 }
 
-// unknownKey says that a key of the plan's own is unknown, or not there yet.
-func (b *binder) unknownKey(key *node, fields []Field) {
-	if slices.Contains(unavailable, key.text) {
-		b.on(key, "", "%s is not available in this version of planrun", key.text)
-		return
-	}
-	b.unknownField(key, fields)
-}
-
-// unknownField says that a key is unknown, with the one that was most likely meant.
+// unknownField says that a key is unknown, with the one that was most likely meant, or where it belongs.
 func (b *binder) unknownField(key *node, fields []Field) {
 	keys := keysOf(fields)
 	hint := ""
-	switch near := diag.Suggest(key.text, keys); {
+	near, other, where := diag.Suggest(key.text, keys), otherWord(key.text, fields), b.elsewhere(key.text, fields)
+	switch {
 	case near != "":
 		hint = "did you mean " + near + "?"
+	case other != "":
+		hint = "did you mean " + other + "?"
+	case where != "":
+		hint = where
 	case len(keys) > 0 && len(keys) <= 24:
 		hint = "keys here are " + strings.Join(keys, ", ")
 	}
@@ -187,7 +202,8 @@ func (b *binder) indented(n *node, fields []Field) *node {
 	c.pairs = nil
 	for _, p := range n.pairs {
 		f := find(fields, p.key.text)
-		if f == nil && owner != nil && find(owner.Keys, p.key.text) != nil && p.key.line > c.pairs[at].key.line {
+		if f == nil && owner != nil && p.key.line > c.pairs[at].key.line &&
+			(find(owner.Keys, p.key.text) != nil || owner.holdsAny() && meantNowhere(p.key.text, fields)) {
 			key := c.pairs[at].key
 			g := b.on(p.key, "indent by two more", "%s belongs to %s above it", p.key.text, key.text)
 			g.Notes = append(g.Notes, "  "+strings.TrimRight(b.of(p.key).line(p.key.line), " "))
@@ -201,11 +217,16 @@ func (b *binder) indented(n *node, fields []Field) *node {
 		}
 		owner = nil
 		c.pairs = append(c.pairs, p)
-		if f != nil && len(f.Keys) > 0 && p.value.shape == empty {
+		if f != nil && (len(f.Keys) > 0 || f.holdsAny()) && p.value.shape == empty {
 			owner, at = f, len(c.pairs)-1
 		}
 	}
 	return &c
+}
+
+// meantNowhere tells whether a key is like none of those that a mapping may have.
+func meantNowhere(key string, fields []Field) bool {
+	return diag.Suggest(key, keysOf(fields)) == "" && otherWord(key, fields) == "" && !strings.HasPrefix(key, "x-")
 }
 
 // cutByComment finds text that a # ends, as in SELECT id FROM #tmp: YAML takes the rest of the line for a comment.
@@ -233,8 +254,11 @@ func (b *binder) cutByComment(n *node) bool {
 func (b *binder) wrongShape(n *node, want string) {
 	hint := ""
 	switch {
-	case want == "an expression" && n.shape == mapping && len(n.pairs) == 1 && identifier.MatchString(n.pairs[0].key.text) && n.pairs[0].value.shape == scalar:
+	case want == "an expression" && n.shape == mapping && len(n.pairs) > 0 && identifier.MatchString(n.pairs[0].key.text) && n.pairs[0].value.shape == scalar:
 		hint = "write " + n.pairs[0].key.text + " == " + literalOf(n.pairs[0].value)
+		if text := n.pairs[0].value.text; text != "" && strings.ContainsAny(text[:1], "<>=!") {
+			hint = "write " + n.pairs[0].key.text + " " + text
+		}
 	case n.shape == mapping && !n.flow && len(n.pairs) == 1 && n.pairs[0].key.line == n.line:
 		hint = "quote this text if the colon belongs to it: " + quote(strings.TrimSpace(cutComment(b.of(n).from(n.line, n.col))))
 	case n.flow:

@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,12 +100,17 @@ func (b *binder) simple(n *node, f *Field, scope *expression.Scope) (v bound, ok
 	return v, true
 }
 
+// rootAlone matches text that was most likely meant as an expression.
+var rootAlone = regexp.MustCompile(`^(vars|env|matrix|secret|lab|target|data)\.[A-Za-z_][A-Za-z0-9_.]*$`)
+
 // misread notes why a literal could not be read. written tells that the literal is the node's own text.
 func (b *binder) misread(n *node, written bool, err error) {
 	var e *quantity.Error
 	switch {
 	case !errors.As(err, &e):
 		b.on(n, "", "%s", err)
+	case written && rootAlone.MatchString(n.text):
+		b.on(n, `write "${`+n.text+`}"`, "%s is text here", n.text)
 	case written && n.text != "":
 		b.within(n, e.Offset, e.Length, e.Message, e.Hint)
 	default:
@@ -181,8 +188,16 @@ func parseChoice(text string, choices []string) error {
 	e := &quantity.Error{Length: len([]rune(text)), Message: "expected " + either(choices)}
 	if near := diag.Suggest(text, choices); near != "" {
 		e.Hint = "did you mean " + near + "?"
+	} else if other := otherChoices[text]; slices.Contains(choices, other) {
+		e.Hint = "did you mean " + other + "?"
 	}
 	return e
+}
+
+// otherChoices are what other tools call a choice.
+var otherChoices = map[string]string{
+	"sequential": "in_turn", "in_order": "in_turn", "circular": "in_turn", "round_robin": "in_turn", "queue": "once", "unique": "once",
+	"constant": "even", "uniform": "even", "exponential": "poisson", "warning": "warn", "error": "fail",
 }
 
 // either lists words as in "a, b or c".
@@ -211,6 +226,12 @@ func parseSpan(text string) (Span, error) {
 	low, high, two := strings.Cut(text, "..")
 	from, err := quantity.ParseDuration(low)
 	if err != nil || !two {
+		var e *quantity.Error
+		if low, high, dashed := strings.Cut(text, "-"); dashed && errors.As(err, &e) {
+			if _, err := parseSpan(strings.TrimSpace(low) + ".." + strings.TrimSpace(high)); err == nil {
+				e.Hint = "write " + strings.TrimSpace(low) + ".." + strings.TrimSpace(high)
+			}
+		}
 		return Span{from, from}, err
 	}
 	to, err := quantity.ParseDuration(high)

@@ -89,6 +89,7 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 		}
 		v.List, ok = b.scalars(n, scope.Scope)
 	case drivers.Tree:
+		b.treeInText(n, f.Key)
 		v, ok = b.tree(n, scope.Scope)
 	case drivers.Group:
 		v.IsMap, ok = true, true
@@ -129,6 +130,22 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 		}
 	}
 	return v, ok
+}
+
+// treeInText warns of JSON that is written as text: it would be one string.
+func (b *binder) treeInText(n *node, key string) {
+	if n.shape != scalar || n.style == plain || !strings.ContainsAny(strings.TrimSpace(n.text)[:min(1, len(strings.TrimSpace(n.text)))], "{[") {
+		return
+	}
+	f := diag.Finding{
+		Place: b.place(n), Severity: diag.Warning, Message: key + " is text here, and is sent as one string",
+		Hint: "remove the quotes: YAML reads JSON as it is, if ${...} stands in quotes",
+	}
+	_, f.Column, f.EndColumn = b.span(n)
+	if n.style == literal || n.style == folded {
+		f.Hint = "remove the | behind " + key + ": YAML reads JSON as it is, if ${...} stands in quotes"
+	}
+	b.of(n).add(f)
 }
 
 // oneOfGroups decodes a value of Groups: a mapping, or text for its main field.
@@ -264,8 +281,15 @@ var (
 	pathBraces   = regexp.MustCompile(`(?:^|[^${])(\{[A-Za-z_][A-Za-z0-9_.-]*\})(?:[^}]|$)`)
 )
 
-// foreign warns of what another language puts values in by: here it is only text.
+// foreign warns of what was most likely meant to be replaced by a value, and is only text: the marks of another language, and
+// names without ${}.
 func (b *binder) foreign(n *node, marks *regexp.Regexp) {
+	if n.shape == scalar && n.isPlain() && rootAlone.MatchString(n.text) {
+		f := diag.Finding{Place: b.place(n), Severity: diag.Warning, Message: n.text + " is text here", Hint: `write "${` + n.text + `}" for the value`}
+		_, f.Column, f.EndColumn = b.span(n)
+		b.of(n).add(f)
+		return
+	}
 	m := marks.FindStringSubmatchIndex(n.text)
 	if m == nil || n.shape != scalar {
 		return

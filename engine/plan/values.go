@@ -29,7 +29,7 @@ type setting struct {
 
 // variables decodes vars, with what was set elsewhere in their place. They may use env, and those before them.
 func (b *binder) variables(n, environments *node) {
-	b.vars = map[string]any{}
+	b.vars, b.own = map[string]any{}, map[string]any{}
 	var order []string
 	switch {
 	case n == nil || n.shape == null || n.shape == empty:
@@ -54,6 +54,7 @@ func (b *binder) variables(n, environments *node) {
 			b.noValue(p.key)
 		default:
 			v := b.variable(p.value, scope)
+			b.own[name] = v
 			if s, ok := set[name]; ok {
 				if b.alike(name, v, s) {
 					v = s.value
@@ -63,8 +64,19 @@ func (b *binder) variables(n, environments *node) {
 			b.vars[name] = v
 		}
 	}
+	var left []otherSetting // of variables that there are not
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		s := set[name]
+		left = append(left, otherSetting{name, set[name]})
+	}
+	for _, s := range b.others {
+		if !slices.Contains(order, s.name) {
+			left = append(left, s)
+		} else if s.value != nil {
+			b.alike(s.name, b.own[s.name], s.setting)
+		}
+	}
+	for _, s := range left {
+		name := s.name
 		hint := "the plan has no vars"
 		if len(order) > 0 {
 			hint = "variables are " + strings.Join(order, ", ")
@@ -150,6 +162,12 @@ func (b *binder) changed(key, text string) {
 	b.settingsMade[key] = text
 }
 
+// otherSetting is a value of an environment that was not chosen. It is checked all the same.
+type otherSetting struct {
+	name string
+	setting
+}
+
 // environment takes over the values of the environment that was chosen. All of them are checked.
 func (b *binder) environment(n *node, out map[string]setting) {
 	chosen := b.opt.Environment
@@ -185,9 +203,17 @@ func (b *binder) environment(n *node, out map[string]setting) {
 			case b.strayKey(p.value, q):
 			case q.value.shape == empty:
 				b.noValue(q.key)
+			case q.key.text == "vars" && q.value.shape == mapping:
+				b.on(q.key, "write them one level up, without vars:", "an environment has values of variables by name")
 			case chosen == p.key.text:
 				if v := b.variable(q.value, scope); v != (broken{}) {
 					out[q.key.text] = setting{value: v, node: q.key}
+				}
+			case q.value.shape == scalar && strings.Contains(q.value.text, "$"): // what it reads may be set only there
+				b.others = append(b.others, otherSetting{q.key.text, setting{node: q.key}})
+			default:
+				if v := b.variable(q.value, scope); v != (broken{}) {
+					b.others = append(b.others, otherSetting{q.key.text, setting{value: v, node: q.key}})
 				}
 			}
 		}
