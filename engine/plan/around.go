@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
 )
 
@@ -79,10 +78,7 @@ func (b *binder) backgrounds(p *Plan) {
 			if k, ok := b.names.kinds[a.name]; ok && k == expression.Scenario {
 				continue // it has faults of its own
 			}
-			hint := "scenarios are " + strings.Join(names, ", ")
-			if near := diag.Suggest(a.name, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
+			hint := nearest(a.name, "", names, "scenarios are "+strings.Join(names, ", "))
 			b.on(a.node, hint, "there is no scenario %q", a.name)
 		case a.name == a.scenario:
 			b.on(a.node, "give it more users, or write another scenario", "scenario %s can't run along with itself", a.name)

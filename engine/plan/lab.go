@@ -58,10 +58,7 @@ func (b *binder) labRoot(path []string) (any, int, error) {
 		return nil, 0, &expression.NameError{Index: len(path) - 1, Message: "an address of the lab has a route and a service", Hint: fmt.Sprintf("write lab.%s.%s", b.lab.routes[0], b.lab.services[0])}
 	}
 	unknown := func(i int, what string, known []string) error {
-		hint := what + "s are " + strings.Join(known, ", ")
-		if near := diag.Suggest(path[i], known); near != "" {
-			hint = "did you mean " + near + "?"
-		}
+		hint := nearest(path[i], "", known, what+"s are "+strings.Join(known, ", "))
 		return &expression.NameError{Index: i, Message: fmt.Sprintf("the lab has no %s %q", what, path[i]), Hint: hint}
 	}
 	route, service := path[0], path[1]

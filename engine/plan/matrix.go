@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/planrun/planrun/drivers"
-	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
 )
 
@@ -26,10 +25,7 @@ func (b *binder) matrixRoot(path []string) (any, int, error) {
 	}
 	v, ok := b.matrix[path[0]]
 	if !ok {
-		hint := "its values are " + strings.Join(known, ", ")
-		if near := diag.Suggest(path[0], known); near != "" {
-			hint = "did you mean matrix." + near + "?"
-		}
+		hint := nearest(path[0], "matrix.", known, "its values are "+strings.Join(known, ", "))
 		return nil, 0, &expression.NameError{Index: 0, Message: fmt.Sprintf("the matrix has no %q", path[0]), Hint: hint}
 	}
 	return v, 1, nil
@@ -190,10 +186,7 @@ func (b *binder) matrixRows(n, key *node, names []string, whole bool) []matrixRo
 				continue
 			}
 			if !slices.Contains(names, p.key.text) {
-				hint := "its values are " + strings.Join(names, ", ")
-				if near := diag.Suggest(p.key.text, names); near != "" {
-					hint = "did you mean " + near + "?"
-				}
+				hint := nearest(p.key.text, "", names, "its values are "+strings.Join(names, ", "))
 				b.on(p.key, hint, "the matrix has no %q", p.key.text)
 				continue
 			}

@@ -110,3 +110,12 @@ func quoteIfNeeded(text string) string {
 	}
 	return text
 }
+
+// nearest is the hint for a name that there is not: the known one that was most likely meant, behind what is written before it,
+// or else what is said otherwise.
+func nearest(name, before string, known []string, otherwise string) string {
+	if near := diag.Suggest(name, known); near != "" {
+		return "did you mean " + before + near + "?"
+	}
+	return otherwise
+}

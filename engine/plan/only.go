@@ -106,10 +106,7 @@ func (b *binder) selection(text string) (selection, bool) {
 					all = append(all, n)
 				}
 			}
-			hint := "names are " + strings.Join(all, ", ")
-			if near := diag.Suggest(name, all); near != "" {
-				hint = "did you mean " + near + "?"
-			}
+			hint := nearest(name, "", all, "names are "+strings.Join(all, ", "))
 			b.command("--only", hint, "there is no scenario, phase or target %q", name)
 			return e, false
 		}

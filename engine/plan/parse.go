@@ -248,9 +248,6 @@ func (b *binder) reference(s *section, p *Plan) {
 		}
 		all = append(all, t.Name)
 	}
-	hint := "targets are " + strings.Join(all, ", ")
-	if near := diag.Suggest(v.text, all); near != "" {
-		hint = "did you mean " + near + "?"
-	}
+	hint := nearest(v.text, "", all, "targets are "+strings.Join(all, ", "))
 	b.on(v.node, hint, "there is no target %q", v.text)
 }

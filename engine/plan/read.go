@@ -261,6 +261,10 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 	switch {
 	case strings.Contains(text, "tab character"), strings.Contains(text, `'\t'`), strings.Contains(text, "'\t'"):
 		message, hint = "a tab can't be used for indentation", "use spaces"
+		// The parser points behind what it had read; the tab is in the indentation of the line.
+		if before, _, ok := strings.Cut(s.line(line), "\t"); ok {
+			col, rest = utf8.RuneCountInString(before)+1, ""
+		}
 	case strings.Contains(text, "mapping value is not allowed"):
 		message = "unexpected colon"
 		if i := colonIn(rest); i >= 0 {
@@ -314,15 +318,7 @@ func (s *source) syntax(err error, tokens token.Tokens) {
 			message = "text goes on behind what YAML takes for the whole value"
 		}
 	}
-	end := col + utf8.RuneCountInString(strings.TrimRight(rest, " \t"))
-	if message == "a tab can't be used for indentation" {
-		// The parser points behind what it had read; the tab is in the indentation of the line.
-		if i := strings.IndexByte(s.line(line), '\t'); i >= 0 {
-			col = utf8.RuneCountInString(s.line(line)[:i]) + 1
-			end = col + 1
-		}
-	}
-	f := s.at(line, col, end, message, hint)
+	f := s.at(line, col, col+max(1, utf8.RuneCountInString(strings.TrimRight(rest, " \t"))), message, hint)
 	if note != "" {
 		f.Notes = append(f.Notes, note)
 	}

@@ -220,10 +220,7 @@ func (b *binder) oneStep(s *section, key *node, outer defaults, use *scenarioUse
 				continue
 			}
 			if !slices.Contains(all, p.key.text) {
-				hint := "targets are " + strings.Join(all, ", ")
-				if near := diag.Suggest(p.key.text, all); near != "" {
-					hint = "did you mean " + near + "?"
-				}
+				hint := nearest(p.key.text, "", all, "targets are "+strings.Join(all, ", "))
 				b.on(p.key, hint, "there is no target %q", p.key.text)
 				continue
 			}

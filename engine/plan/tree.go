@@ -6,8 +6,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
-
-	"github.com/planrun/planrun/engine/diag"
 )
 
 // loader makes nodes of the parser's tree: it resolves aliases and merge keys, and finds duplicate keys.
@@ -114,10 +112,7 @@ func (l *loader) alias(a *ast.AliasNode, n *node) *node {
 		for k := range l.anchors {
 			names = append(names, k)
 		}
-		hint := `write &` + name + ` before the value it stands for, or quote this text if the * belongs to it`
-		if near := diag.Suggest(name, names); near != "" {
-			hint = "did you mean *" + near + "?"
-		}
+		hint := nearest(name, "*", names, `write &`+name+` before the value it stands for, or quote this text if the * belongs to it`)
 		l.at(n.line, n.col, end, fmt.Sprintf("there is no anchor &%s before this", name), hint)
 	}
 	// The value is unknown, so nothing more can be said of it.

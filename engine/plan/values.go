@@ -223,10 +223,7 @@ func (b *binder) environment(n *node, out map[string]setting) {
 	}
 	b.changed("env", chosen)
 	if !slices.Contains(names, chosen) {
-		hint := "environments are " + strings.Join(names, ", ")
-		if near := diag.Suggest(chosen, names); near != "" {
-			hint = "did you mean " + near + "?"
-		}
+		hint := nearest(chosen, "", names, "environments are "+strings.Join(names, ", "))
 		b.command("--env", hint, "there is no environment %q", chosen)
 	}
 }
