@@ -25,6 +25,7 @@ type payload struct {
 
 // portion is a named piece of a payload: a parameter of a URL, a field of a body or a message, an argument, a file.
 type portion struct {
+	field string // that has it: of the URL, the body, ...
 	name  string
 	node  *node // that it is written in; two targets may share it
 	place diag.Place
@@ -52,7 +53,11 @@ func (b *binder) payload(w *writtenStep, values map[string]drivers.Value, u *usa
 	p := &payload{service: u.service}
 	for _, f := range b.format.drivers[w.driver].Fields() {
 		if v, ok := values[f.Key]; ok && f.Payload {
+			from := len(p.parts)
 			b.portions(p, f.Key, f, v, w.n.value(f.Key))
+			for i := range p.parts[from:] {
+				p.parts[from+i].field = f.Key
+			}
 		}
 	}
 	return p
@@ -212,6 +217,9 @@ func shown(t drivers.Template) (text string, constant bool) {
 // else the first, has it.
 func (p *Plan) unlike(step *Step, i, j int) (said []string, at portion) {
 	one, other := step.Actions[i], step.Actions[j]
+	if one.payload == nil || other.payload == nil { // begin and commit, which nobody writes
+		return nil, portion{}
+	}
 	add := func(part portion, format string, args ...any) {
 		if len(said) == 0 {
 			at = part
@@ -233,7 +241,7 @@ func (p *Plan) unlike(step *Step, i, j int) (said []string, at portion) {
 	}
 	protocol := one.Driver == other.Driver && scheme(one) == scheme(other)
 	for _, a := range one.payload.parts {
-		k := other.payload.find(a.name)
+		k := other.payload.find(a.name, a.field)
 		switch {
 		case weighed && answerSizes[a.name]:
 		case k >= 0:
@@ -246,15 +254,25 @@ func (p *Plan) unlike(step *Step, i, j int) (said []string, at portion) {
 		}
 	}
 	for _, b := range other.payload.parts {
-		if one.Driver == other.Driver && one.payload.find(b.name) < 0 && b.counts() && !(weighed && answerSizes[b.name]) {
+		if one.Driver == other.Driver && one.payload.find(b.name, b.field) < 0 && b.counts() && !(weighed && answerSizes[b.name]) {
 			add(b, "%s is left out for %s, and %s for %s", b.name, first, b.figure(), second)
 		}
 	}
 	return said, at
 }
 
-func (p *payload) find(name string) int {
-	return slices.IndexFunc(p.parts, func(a portion) bool { return a.name == name })
+// find is the index of the portion with a name: that of the same field if there are several, and -1 if there is none.
+func (p *payload) find(name, field string) int {
+	first := -1
+	for i, a := range p.parts {
+		if a.name == name && a.field == field {
+			return i
+		}
+		if a.name == name && first < 0 {
+			first = i
+		}
+	}
+	return first
 }
 
 // scheme is the protocol of an action, with or without TLS: databases have dialects, so that texts are compared within one.
@@ -337,7 +355,7 @@ func (p *Plan) answers(a Action) (bytes int64, service string, known bool) {
 	default:
 		return 0, "", false
 	}
-	k := a.payload.find(parameter)
+	k := a.payload.find(parameter, "")
 	if k < 0 {
 		return otherwise, s.Name, true
 	}
