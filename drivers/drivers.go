@@ -63,7 +63,8 @@ type Pool struct {
 	Connections int
 }
 
-// Client is one endpoint in one round. It is safe for concurrent use.
+// Client is one endpoint in one round. It is safe for concurrent use. One that is Addressed says which remote addresses
+// the connections of the round went to.
 type Client interface {
 	// Probe dials the endpoint once, TLS and login included, sends no request, and closes what it opened.
 	// The error is an *Error.

@@ -182,10 +182,12 @@ func (c *company) end() error {
 			e.Cell, e.Round = rd.index, rd.number
 			err = errors.Join(err, rd.emit(&e))
 		}
+		addresses, more := rd.addresses()
 		err = errors.Join(err, rd.emit(&result.RoundEnd{
 			Cell: rd.index, Round: rd.number,
 			Length: c.collect.length(), Opened: rd.users.opened(), MaxInFlight: int(rd.most.Load()),
 			Interrupted: rd.stopped() || rd.ctx.Err() != nil, Protocols: rd.users.protocols(),
+			Addresses: addresses, MoreAddresses: more,
 		}), rd.flush())
 	}
 	return errors.Join(err, rd.close())

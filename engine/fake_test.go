@@ -31,6 +31,7 @@ type fake struct {
 	conns int // clients
 
 	answers bool // calls are answered with something to capture
+	reached func(target string) []drivers.Address
 }
 
 // fakeCall is one call as the server saw it.
@@ -71,6 +72,13 @@ func (c *fakeClient) Probe(context.Context) error {
 		return nil
 	}
 	return c.probe(c.target)
+}
+
+func (c *fakeClient) Addresses() []drivers.Address {
+	if c.reached == nil {
+		return nil
+	}
+	return c.reached(c.target)
 }
 
 func (c *fakeClient) Open(context.Context) (drivers.Session, error) {

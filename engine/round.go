@@ -124,6 +124,7 @@ func (rd *round) end(collect *collector, lag time.Duration, begun vitals) *resul
 		Protocols:   rd.users.protocols(),
 		Lag:         lag,
 	}
+	end.Addresses, end.MoreAddresses = rd.addresses()
 	begun.until(rd.vitals(), end)
 	if rd.usedUp.Load() {
 		end.Notes = append(end.Notes, fmt.Sprintf("the phase ended early: the %d rows of %s, which are used once, were used up", rd.scenario.Most, rd.scenario.MostBy))
@@ -183,6 +184,25 @@ func (rd *round) close() error {
 		return &SetupError{"closing the connections of " + rd.label(), err}
 	}
 	return nil
+}
+
+// addressesKept is how many addresses of a round are written down.
+const addressesKept = 16
+
+// addresses lists where connections went so far, the most used addresses first, and says how many are left out.
+func (rd *round) addresses() (list []drivers.Address, more int) {
+	var all [][]drivers.Address
+	for _, c := range rd.clients {
+		if told, ok := c.(drivers.Addressed); ok {
+			all = append(all, told.Addresses())
+		}
+	}
+	list = drivers.MergeAddresses(all...)
+	kept := min(len(list), addressesKept)
+	for i := range list[:kept] {
+		list[i].Addr = rd.secrets.Clean(list[i].Addr) // the path of a socket may hold one
+	}
+	return list[:kept], len(list) - kept
 }
 
 // label names the cell as assertions do.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -157,6 +159,37 @@ func TestFaultFoundByTheServerIsThePlans(t *testing.T) {
 		report := runFake(t, f, p)
 		if report.Exit != 2 || report.Err == nil || !strings.HasPrefix(report.Err.Error(), "plan.yaml:4:7: scenario scenario, target a: a: call: the service has no method Wrok") {
 			t.Errorf("exit %d, %v", report.Exit, report.Err)
+		}
+	})
+}
+
+// Each cell has the addresses that its own clients connected to, the most used first, and no more than a reader can take in.
+func TestAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(time.Millisecond), []string{"few", "many"}, &plan.Phase{Kind: plan.Sequential, Users: 1, Count: 1, Rounds: 2})
+		f.reached = func(target string) (list []drivers.Address) {
+			if target == "few" {
+				return []drivers.Address{{Addr: "10.0.0.2:80", Opened: 1}, {Addr: "10.0.0.1:80", Opened: 1, Failed: 1}}
+			}
+			for i := range 20 {
+				list = append(list, drivers.Address{Addr: fmt.Sprintf("10.0.1.%d:80", i), Opened: int64(i)})
+			}
+			return list
+		}
+		r := runFake(t, f, p)
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		for _, round := range r.Run.Find("scenario", "phase", "few").Rounds {
+			want := []drivers.Address{{Addr: "10.0.0.1:80", Opened: 1, Failed: 1}, {Addr: "10.0.0.2:80", Opened: 1}}
+			if e := round.End; !slices.Equal(e.Addresses, want) || e.MoreAddresses != 0 {
+				t.Errorf("got %v and %d more, want %v", e.Addresses, e.MoreAddresses, want)
+			}
+		}
+		for _, round := range r.Run.Find("scenario", "phase", "many").Rounds {
+			if e := round.End; len(e.Addresses) != 16 || e.MoreAddresses != 4 || e.Addresses[0].Addr != "10.0.1.19:80" || e.Addresses[15].Addr != "10.0.1.4:80" {
+				t.Errorf("got %v and %d more", e.Addresses, e.MoreAddresses)
+			}
 		}
 	})
 }

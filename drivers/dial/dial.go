@@ -6,7 +6,7 @@
 // family are used in turn, so that connections spread over all of them; the families keep the order that the
 // resolver gave them (RFC 6724). When an address fails, the next is tried within the same deadline, and the one that
 // failed comes last until the name is resolved again: "localhost" falls back from ::1 to 127.0.0.1 once, not at
-// every dial.
+// every dial. A Tally says how often each address was used, and failed.
 package dial
 
 import (
@@ -35,6 +35,8 @@ type Dialer struct {
 	Unix string
 	// Lookup resolves a name. nil stands for the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Tally, if not nil, counts the connections by their addresses.
+	Tally *Tally
 
 	mu       sync.Mutex
 	resolved time.Time // zero: never
@@ -68,6 +70,7 @@ func (d *Dialer) Dial(ctx context.Context, t *drivers.Timing) (net.Conn, error) 
 		start := time.Now()
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", d.Unix)
 		Add(&t.Connect, time.Since(start))
+		d.Tally.note(ctx, d.Unix, err)
 		if err != nil {
 			return nil, Fail(ctx, "connecting", err)
 		}
@@ -128,8 +131,10 @@ func (d *Dialer) inTurn(ctx context.Context, addrs []netip.Addr, port uint16, co
 			left := time.Until(deadline)
 			try, cancel = context.WithTimeout(ctx, max(left/time.Duration(len(addrs)-i), min(left, 2*time.Second)))
 		}
-		err := connect(try, netip.AddrPortFrom(addr, port))
+		at := netip.AddrPortFrom(addr, port)
+		err := connect(try, at)
 		cancel()
+		d.Tally.note(ctx, at.String(), err)
 		if err == nil {
 			return nil
 		}

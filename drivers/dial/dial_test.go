@@ -181,6 +181,55 @@ func TestSpreadsOverAddresses(t *testing.T) {
 	}
 }
 
+// A tally says where connections went while the name changes: two addresses, then one of them and one that refuses. What was
+// ended on this side is nobody's failure.
+func TestTally(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		found := []string{"10.0.0.1", "10.0.0.2"}
+		tally := new(Tally)
+		d := &Dialer{Host: "name.test", Port: "80", Tally: tally, Lookup: func(context.Context, string) (addrs []netip.Addr, _ error) {
+			for _, a := range found {
+				addrs = append(addrs, netip.MustParseAddr(a))
+			}
+			return addrs, nil
+		}}
+		connect := func(_ context.Context, addr netip.AddrPort) error {
+			if addr.String() == "10.0.0.3:80" {
+				return syscall.ECONNREFUSED
+			}
+			return nil
+		}
+		dial := func(ctx context.Context, connect func(context.Context, netip.AddrPort) error) error {
+			return d.Each(ctx, new(drivers.Timing), connect)
+		}
+		for range 10 {
+			if err := dial(t.Context(), connect); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found = []string{"10.0.0.3", "10.0.0.2"}
+		time.Sleep(Lifetime)
+		for range 10 {
+			if err := dial(t.Context(), connect); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, local := range []error{syscall.EADDRNOTAVAIL, syscall.EMFILE} {
+			if err := dial(t.Context(), func(context.Context, netip.AddrPort) error { return local }); err == nil {
+				t.Error("there is no error")
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := dial(ctx, func(context.Context, netip.AddrPort) error { cancel(); return context.Canceled }); drivers.KindOf(err) != drivers.Aborted {
+			t.Errorf("got %v", err)
+		}
+		want := []drivers.Address{{Addr: "10.0.0.2:80", Opened: 15}, {Addr: "10.0.0.1:80", Opened: 5}, {Addr: "10.0.0.3:80", Failed: 1}}
+		if got := drivers.MergeAddresses(tally.Addresses()); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
 // An address that does not answer leaves time for the next.
 func TestSilentAddress(t *testing.T) {
 	hole, ok := drivertest.BlackHoleAddr(t)

@@ -167,10 +167,11 @@ func (s *session) Do(ctx context.Context, c drivers.Call, in *drivers.Input, out
 }
 
 var (
-	_ drivers.Driver  = (*Driver)(nil)
-	_ drivers.Client  = client{}
-	_ drivers.Session = (*session)(nil)
-	_ drivers.Answer  = (*answer)(nil)
-	_ wire.Observer   = (*answer)(nil)
-	_ wire.Observer   = (*part)(nil)
+	_ drivers.Driver    = (*Driver)(nil)
+	_ drivers.Client    = client{}
+	_ drivers.Addressed = client{}
+	_ drivers.Session   = (*session)(nil)
+	_ drivers.Answer    = (*answer)(nil)
+	_ wire.Observer     = (*answer)(nil)
+	_ wire.Observer     = (*part)(nil)
 )

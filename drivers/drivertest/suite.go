@@ -391,15 +391,16 @@ func users(t *testing.T, s Suite) {
 		})
 	}
 	wg.Wait()
+	want := count
+	if s.Shared {
+		want = 1
+	}
+	WentTo(t, client, drivers.Address{Addr: relay.Addr(), Opened: int64(want)})
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
 	if n := server.Requests(); n != count*calls {
 		t.Errorf("the server counted %d, want %d", n, count*calls)
-	}
-	want := count
-	if s.Shared {
-		want = 1
 	}
 	if n := relay.Opened(); n != want {
 		t.Errorf("%d connections were opened, want %d", n, want)
@@ -408,6 +409,18 @@ func users(t *testing.T, s Suite) {
 		t.Errorf("%d calls say that they opened a connection, want %d", n, want)
 	}
 	eventually(t, "no connection is left open", func() bool { return relay.Open() == 0 })
+}
+
+// WentTo checks where connections went, if the client tells.
+func WentTo(t testing.TB, client drivers.Client, want ...drivers.Address) {
+	t.Helper()
+	told, ok := client.(drivers.Addressed)
+	if !ok {
+		return
+	}
+	if got := drivers.MergeAddresses(told.Addresses()); !slices.Equal(got, want) {
+		t.Errorf("connections went to %v, want %v", got, want)
+	}
 }
 
 // slow: waiting for the answer is found in the right part of the timing.
@@ -526,11 +539,13 @@ func cancelledBefore(t *testing.T, s Suite) {
 
 // refused: a closed port is told as such, every time.
 func refused(t *testing.T, s Suite) {
-	b := NewBench(t, s.Driver, s.Fields(RefusedAddr(t)), drivers.Pool{Users: 1}, s.Reads...)
+	addr := RefusedAddr(t)
+	b := NewBench(t, s.Driver, s.Fields(addr), drivers.Pool{Users: 1}, s.Reads...)
 	session := b.Open()
 	for range 3 {
 		b.Fails(t.Context(), session, long, drivers.Refused)
 	}
+	WentTo(t, b.Client, drivers.Address{Addr: addr, Failed: 3})
 }
 
 // blackHole: deadline and context hold while dialling.

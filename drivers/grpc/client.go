@@ -13,18 +13,20 @@ import (
 type Client struct {
 	endpoint *endpoint
 	dialer   *dial.Dialer
+	tally    dial.Tally
 	lines    []line
 	users    atomic.Uint64
 	closing  sync.WaitGroup // links that are being closed
 }
 
 func newClient(e *endpoint, pool drivers.Pool) *Client {
-	return &Client{
-		endpoint: e,
-		dialer:   &dial.Dialer{Host: e.host, Port: e.port},
-		lines:    make([]line, max(pool.Connections, 1)),
-	}
+	c := &Client{endpoint: e, lines: make([]line, max(pool.Connections, 1))}
+	c.dialer = &dial.Dialer{Host: e.host, Port: e.port, Tally: &c.tally}
+	return c
 }
+
+// Addresses implements drivers.Addressed. A connection on which the server was asked by reflection is among them.
+func (c *Client) Addresses() []drivers.Address { return c.tally.Addresses() }
 
 // Probe implements drivers.Client. Where the schema comes by reflection and is not known yet, it is asked for on the
 // same connection.
@@ -58,4 +60,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-var _ drivers.Client = (*Client)(nil)
+var (
+	_ drivers.Client    = (*Client)(nil)
+	_ drivers.Addressed = (*Client)(nil)
+)

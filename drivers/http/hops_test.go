@@ -52,3 +52,28 @@ func TestHopsAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// Where redirects led is among the addresses that connections went to.
+func TestAddressesOfRedirects(t *testing.T) {
+	for version, p := range both {
+		t.Run(version, func(t *testing.T) {
+			end := serve(t, p, nil)
+			middle := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://"+end.addr()+"/", http.StatusFound)
+			})
+			start := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://"+middle.addr()+"/", http.StatusFound)
+			})
+			b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://" + start.addr(), "version": version, "redirects": 3}, drivers.Pool{Users: 1})
+			session := b.Open()
+			for range 3 {
+				b.Must(session)
+			}
+			var want []drivers.Address
+			for _, s := range []*server{start, middle, end} {
+				want = append(want, drivers.Address{Addr: s.addr(), Opened: 1})
+			}
+			drivertest.WentTo(t, b.Client, drivers.MergeAddresses(want)...)
+		})
+	}
+}

@@ -138,6 +138,7 @@ func TestHTTP3(t *testing.T) {
 				t.Errorf("%s: %d bytes out, %d in", c.method, r.BytesOut, r.BytesIn)
 			}
 		}
+		drivertest.WentTo(t, b.Client, drivers.Address{Addr: s.socket.LocalAddr().String(), Opened: 1})
 		if n := s.requests.Load(); n != 3 {
 			t.Errorf("%s: the server counted %d, want 3", c.method, n)
 		}

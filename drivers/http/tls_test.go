@@ -321,7 +321,9 @@ func TestUnixSocket(t *testing.T) {
 		s.Protocols.SetUnencryptedHTTP2(true)
 		go s.Serve(l)
 		t.Cleanup(func() { s.Close() })
-		r := do(t, drivertest.Fields{"get": "http://app.test/x", "unix": path, "version": version}, "body")
+		b := drivertest.NewBench(t, New(), drivertest.Fields{"get": "http://app.test/x", "unix": path, "version": version}, drivers.Pool{Users: 1}, "body")
+		r := b.Must(b.Open())
+		drivertest.WentTo(t, b.Client, drivers.Address{Addr: path, Opened: 1})
 		if got := value(t, r, "body").(string); !strings.HasPrefix(got, "GET /x app.test\n") {
 			t.Errorf("HTTP/%s: the server saw %q", version, got)
 		}

@@ -13,6 +13,7 @@ import (
 type client struct {
 	database *database
 	dialer   *dial.Dialer
+	tally    dial.Tally
 	// shared has the connections that users share; nil if every user has its own.
 	shared chan *slot
 	// background are cancellations that are under way.
@@ -23,7 +24,8 @@ type client struct {
 type slot struct{ conn connection }
 
 func newClient(d *database, pool drivers.Pool) *client {
-	c := &client{database: d, dialer: &dial.Dialer{Host: d.host, Port: d.port, Unix: d.socket}}
+	c := &client{database: d}
+	c.dialer = &dial.Dialer{Host: d.host, Port: d.port, Unix: d.socket, Tally: &c.tally}
 	if pool.Connections > 0 && pool.Connections < pool.Users {
 		c.shared = make(chan *slot, pool.Connections)
 		for range pool.Connections {
@@ -32,6 +34,9 @@ func newClient(d *database, pool drivers.Pool) *client {
 	}
 	return c
 }
+
+// Addresses implements drivers.Addressed: a file has none.
+func (c *client) Addresses() []drivers.Address { return c.tally.Addresses() }
 
 // Probe logs in once.
 func (c *client) Probe(ctx context.Context) error {

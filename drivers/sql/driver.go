@@ -100,9 +100,10 @@ func (*Driver) Connect(_ context.Context, ep drivers.Endpoint, pool drivers.Pool
 }
 
 var (
-	_ drivers.Driver  = (*Driver)(nil)
-	_ drivers.Call    = (*call)(nil)
-	_ drivers.Client  = (*client)(nil)
-	_ drivers.Session = (*session)(nil)
-	_ drivers.Answer  = (*answer)(nil)
+	_ drivers.Driver    = (*Driver)(nil)
+	_ drivers.Call      = (*call)(nil)
+	_ drivers.Client    = (*client)(nil)
+	_ drivers.Addressed = (*client)(nil)
+	_ drivers.Session   = (*session)(nil)
+	_ drivers.Answer    = (*answer)(nil)
 )

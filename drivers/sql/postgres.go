@@ -304,7 +304,8 @@ func (p *postgresConn) abandon(busy bool) {
 
 // cancel sends a CancelRequest. Nothing depends on whether it arrives.
 func (p *postgresConn) cancel(ctx context.Context) {
-	a := &attempt{dialect: postgres, dialer: p.client.dialer}
+	// A dialer of its own, as this is none of the connections that are counted.
+	a := &attempt{dialect: postgres, dialer: &dial.Dialer{Unix: p.client.dialer.Unix}}
 	addr := p.wire.RemoteAddr()
 	conn, err := a.dial(ctx, addr.Network(), addr.String())
 	if err != nil {

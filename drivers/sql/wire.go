@@ -135,6 +135,7 @@ func (a *attempt) dial(ctx context.Context, network, addr string) (net.Conn, err
 		if dialer, err = dial.To(addr); err != nil {
 			return nil, err
 		}
+		dialer.Tally = a.dialer.Tally
 	}
 	c, err := dialer.Dial(ctx, &a.timing)
 	if err != nil {

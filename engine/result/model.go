@@ -111,6 +111,10 @@ type RoundEnd struct {
 	ClockStep   time.Duration     // by how much the wall clock was set forward during the round; the rest is of a steady clock
 	Aborted     string            // the place of the assertion that ended the run; "" if none did
 	Notes       []string          // what a reader of the round should know
+	// Addresses are where its connections went, those of the warm-up included, the most used first. They are the first
+	// few; MoreAddresses is how many others there were.
+	Addresses     []drivers.Address
+	MoreAddresses int
 }
 
 // Trial opens one hold of a capacity search, at one rate. It is a stage of its cell: trials follow each other, over all

@@ -448,6 +448,25 @@ func (d *decoder) roundEndField(x *RoundEnd, key []byte) {
 		x.Interrupted = d.bool()
 	case "protocols":
 		x.Protocols = d.strings()
+	case "addresses":
+		d.list(func() {
+			var a drivers.Address
+			d.mapping(func(key []byte) {
+				switch string(key) {
+				case "addr":
+					a.Addr = d.string()
+				case "opened":
+					a.Opened = d.count()
+				case "failed":
+					a.Failed = d.count()
+				default:
+					d.skip()
+				}
+			})
+			x.Addresses = append(x.Addresses, a)
+		})
+	case "more_addresses":
+		x.MoreAddresses = d.index()
 	case "lost":
 		x.Lost = d.count()
 	case "lag":

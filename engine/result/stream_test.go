@@ -84,6 +84,7 @@ func example(n int) []Frame {
 			Cell: 0, Round: 0, Length: 7100 * time.Millisecond, Opened: 3, MaxInFlight: 4, Backlogged: 5, Protocols: []string{"HTTP/2"}, Lost: 2,
 			Lag: time.Millisecond, Probe: h, CPU: 3 * time.Second, Cores: 2, GC: time.Millisecond, GCLongest: 200 * time.Microsecond,
 			ClockStep: -time.Second, Aborted: "plans/hybrid.yaml:3:4", Notes: []string{"a", "b"},
+			Addresses: []drivers.Address{{Addr: "127.0.0.1:80", Opened: 3}, {Addr: "/run/app.sock", Failed: 1}}, MoreAddresses: 7,
 		},
 		&Round{Cell: 1, Round: 0, Release: 9 * time.Second},
 		block(1, 0),

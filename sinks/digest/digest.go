@@ -22,6 +22,7 @@ type Digest struct {
 	Comparisons []Comparison
 	Details     []Detail
 	Failures    []Failure
+	Connected   []Connected
 	Notes       []string
 	Verdicts    []Verdict // failing ones first
 	Outcome     Outcome
@@ -66,6 +67,7 @@ func Of(run *result.Run) *Digest {
 	d.Comparisons = comparisons(run, d.Targets)
 	d.Details = details(run)
 	d.Failures = failures(run)
+	d.Connected = connected(run)
 	d.Verdicts = verdicts(run)
 	d.Outcome = outcome(run, d.Verdicts)
 	d.Notes = notes(run, d)

@@ -43,10 +43,11 @@ func mark(word string) string {
 // mostCharts is how many phases have charts: a page with more of them is too long for anybody. The tables have all.
 const mostCharts = 40
 
-// mostVerdicts and mostFailures are how many rows such tables have; what is beyond is counted.
+// mostVerdicts, mostFailures and mostConnected are how many rows such tables have, or cells; what is beyond is counted.
 const (
-	mostVerdicts = 1000
-	mostFailures = 500
+	mostVerdicts  = 1000
+	mostFailures  = 500
+	mostConnected = 500
 )
 
 // Options of a Sink.
@@ -80,6 +81,7 @@ func (s *Sink) Write(w io.Writer, run *result.Run) error {
 	p.FailuresLeft, p.Failures = cut(d.Failures, mostFailures)
 	p.Scenarios, p.ChartsLeft = scenarios(run, d)
 	p.Facts = facts(run)
+	p.ConnectedLeft, p.Connected = cut(d.Connected, mostConnected)
 	return pages.ExecuteTemplate(w, "page.html", p)
 }
 
@@ -96,7 +98,9 @@ type page struct {
 	Comparisons                             []comparison
 	NotPassed, Passed                       []digest.Verdict
 	Failures                                []digest.Failure
+	Connected                               []digest.Connected
 	NotPassedLeft, PassedLeft, FailuresLeft int
+	ConnectedLeft                           int
 	Scenarios                               []scenario
 	ChartsLeft                              int // phases without charts
 	Facts                                   []fact

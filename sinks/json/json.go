@@ -69,21 +69,30 @@ type target struct {
 
 // cell is a row of the CSV, and what a row has no room for.
 type cell struct {
-	Scenario string           `json:"scenario"`
-	Phase    string           `json:"phase"`
-	Stage    string           `json:"stage"`
-	Step     string           `json:"step"`
-	Target   string           `json:"target"`
-	Kind     string           `json:"kind"`
-	Shape    string           `json:"shape"`
-	Open     bool             `json:"open"`
-	Judged   bool             `json:"judged"`
-	Rounds   int              `json:"rounds"`
-	Figures  figures          `json:"figures"`
-	Held     *float64         `json:"rate_held_rps"`
-	Failures map[string]int64 `json:"failures"`
-	Statuses map[string]int64 `json:"statuses"`
-	Verdict  *string          `json:"verdict"`
+	Scenario  string           `json:"scenario"`
+	Phase     string           `json:"phase"`
+	Stage     string           `json:"stage"`
+	Step      string           `json:"step"`
+	Target    string           `json:"target"`
+	Kind      string           `json:"kind"`
+	Shape     string           `json:"shape"`
+	Open      bool             `json:"open"`
+	Judged    bool             `json:"judged"`
+	Rounds    int              `json:"rounds"`
+	Figures   figures          `json:"figures"`
+	Held      *float64         `json:"rate_held_rps"`
+	Failures  map[string]int64 `json:"failures"`
+	Statuses  map[string]int64 `json:"statuses"`
+	Addresses []address        `json:"addresses"`
+	More      int              `json:"more_addresses"`
+	Verdict   *string          `json:"verdict"`
+}
+
+// address is one that connections went to.
+type address struct {
+	Address string `json:"address"`
+	Opened  int64  `json:"opened"`
+	Failed  int64  `json:"failed"`
 }
 
 // figures are a row's, in the CSV's order.
@@ -250,7 +259,7 @@ func newCell(r digest.Record) cell {
 	c := r.Cell
 	x := cell{
 		Scenario: c.Scenario, Phase: c.Phase, Stage: r.Stage, Step: r.Step, Target: c.Target, Kind: c.Kind, Shape: c.Shape, Open: c.Open, Judged: r.Judged,
-		Rounds: len(c.Rounds), Failures: map[string]int64{}, Statuses: map[string]int64{},
+		Rounds: len(c.Rounds), Failures: map[string]int64{}, Statuses: map[string]int64{}, Addresses: []address{},
 	}
 	for _, f := range digest.Figures {
 		v, ok := metric.Value(r.Stats, f.Metric)
@@ -262,6 +271,11 @@ func newCell(r digest.Record) cell {
 	}
 	if r.Stage == "" && r.Step == "" {
 		x.Held = number(c.RateHeld(result.Pooled))
+		var addresses []drivers.Address
+		addresses, x.More = digest.Addresses(c)
+		for _, a := range addresses {
+			x.Addresses = append(x.Addresses, address{a.Addr, a.Opened, a.Failed})
+		}
 	}
 	for _, k := range drivers.Failures {
 		if n := r.Stats.Failures[k]; n > 0 {

@@ -54,6 +54,7 @@ func (s *Sink) Write(w io.Writer, run *result.Run) error {
 	p.sections([]section{notes(d)})
 	p.folded("Figures", figures(d))
 	p.folded("Failures", []section{failures(d)})
+	p.folded("Where connections went", []section{connected(d)})
 	p.folded("Assertions that passed", []section{passed(d)})
 	if p.left > 0 {
 		where := "the results file has them"
@@ -287,6 +288,23 @@ func failures(d *digest.Digest) section {
 			kind += " (" + f.Statuses + ")"
 		}
 		s.rows = append(s.rows, row(place(f.Place), fmt.Sprint(f.Count), fmt.Sprint(f.Of), kind, escape(f.Example)))
+	}
+	return s
+}
+
+// connected is for cells that connected to more than one address: to one, it says nothing.
+func connected(d *digest.Digest) section {
+	s := section{head: []string{row("where", "address", "connections", "attempts that failed"), "|---|---|---:|---:|"}}
+	for _, c := range d.Connected {
+		if !c.Several() {
+			continue
+		}
+		for _, a := range c.Addresses {
+			s.rows = append(s.rows, row(place(c.Place), code(a.Addr, true), fmt.Sprint(a.Opened), fmt.Sprint(a.Failed)))
+		}
+		if left := c.Left(); left != "" {
+			s.rows = append(s.rows, row(place(c.Place), left, "", ""))
+		}
 	}
 	return s
 }

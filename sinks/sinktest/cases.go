@@ -101,7 +101,7 @@ func (b *builder) round(cell, round, users, n int, latency float64) {
 	}
 	b.add(block, &result.RoundEnd{
 		Cell: cell, Round: round, Length: time.Duration(end), Opened: int64(users), MaxInFlight: users, Protocols: []string{"HTTP/2"},
-		Lag: 40 * time.Microsecond, CPU: 20 * time.Millisecond,
+		Lag: 40 * time.Microsecond, CPU: 20 * time.Millisecond, Addresses: []drivers.Address{{Addr: "10.0.0.1:443", Opened: int64(users)}},
 	})
 }
 
@@ -358,6 +358,8 @@ func (b *builder) open(c result.Cell, latency float64, trouble bool) {
 	if trouble {
 		ended.Backlogged, ended.Lost = 390, 3
 		ended.Notes = []string{"the server closed 4 connections that were in use"}
+		ended.Addresses = []drivers.Address{{Addr: "10.0.0.1:443", Opened: 17}, {Addr: "10.0.0.2:443", Opened: 3, Failed: 5}, {Addr: "[2001:db8::1]:443", Failed: 4}}
+		ended.MoreAddresses = 2
 	}
 	b.add(ended)
 }
@@ -456,6 +458,11 @@ func hostile() []result.Frame {
 		}
 		b.fail(7, drivers.Reset, 0, "\x00\x01\x1b[31mred\x1b[0m \x7f \ufffe ]]> & < > \" ' | ` \r\n@team #1 \xff\xfe done")
 		b.fail(5, drivers.Protocol, 200, "=HYPERLINK(\"http://x.test\")")
+	}
+	for _, f := range b.frames {
+		if r, ok := f.(*result.RoundEnd); ok {
+			r.Addresses = append(r.Addresses, drivers.Address{Addr: "/run/<b>|`x`\x1b[31m\n@team.sock", Opened: 1})
+		}
 	}
 	b.add(
 		&result.Verdict{

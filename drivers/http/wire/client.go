@@ -43,6 +43,7 @@ type Client struct {
 	connector *Connector
 	users     drivers.Pool
 	dialer    *dial.Dialer
+	tally     dial.Tally
 	// version is what was negotiated, if the plan leaves it to the server; Auto until it is known.
 	version *atomic.Uint32
 	streams *streams // HTTP/2
@@ -66,6 +67,7 @@ func (c *Connector) Connect(ep drivers.Endpoint, pool drivers.Pool) (*Client, er
 	if place.Proxy != nil {
 		client.dialer = &dial.Dialer{Host: place.Proxy.Hostname(), Port: portOf(place.Proxy)}
 	}
+	client.dialer.Tally = &client.tally
 	client.streams = newStreams(client, max(pool.Connections, 1))
 	client.datagrams = newDatagrams(client, max(pool.Connections, 1))
 	if pool.Connections > 0 {
@@ -124,7 +126,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// at returns the client of another place, for redirects.
+// Addresses implements drivers.Addressed: with a proxy, it is the proxy that is connected to. Where redirects led is
+// among them.
+func (c *Client) Addresses() []drivers.Address { return c.tally.Addresses() }
+
+// at returns the client of another place, for redirects. Its connections are counted with those of c.
 func (c *Client) at(p *Place) (*Client, error) {
 	ep := p.Endpoint()
 	c.mu.Lock()
@@ -136,6 +142,7 @@ func (c *Client) at(p *Place) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.dialer.Tally = c.dialer.Tally
 	if c.elsewhere == nil {
 		c.elsewhere = map[string]*Client{}
 	}
