@@ -15,7 +15,7 @@ const (
 	Texts                  // a mapping of names to Text
 	Scalar                 // a string, number, truth value or null, which may hold ${...} and keeps its type
 	List                   // a list of Scalar
-	Args                   // a List, or a mapping of names to Scalar
+	Args                   // a List, or a mapping of names to Scalar; with Fields, each value may also be a mapping with one of them
 	Tree                   // any YAML, whose strings may hold ${...}
 	Group                  // a mapping with keys of its own: Field.Fields
 	TextOrBool             // a Text or a Bool
@@ -32,7 +32,7 @@ type Field struct {
 	Default  string // as written in a plan; "" if there is none
 	Examples []string
 	Choices  []string
-	Fields   []Field // of a Group, or of each of Groups
+	Fields   []Field // of a Group, or of each of Groups or Args
 	Main     bool    // filled by a step, or one of Groups, given as a string, as in `http: GET /`
 	// Payload says that calls send it, or ask for something by it, so that two calls that are compared should have it alike.
 	// Where calls go, who makes them and how is none.

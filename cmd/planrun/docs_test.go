@@ -86,7 +86,8 @@ func blocksOf(t *testing.T, page string) []block {
 
 // systems starts what examples name by variables.
 var systems = map[string]func(*testing.T) string{
-	"MARIADB": func(t *testing.T) string { return sqltest.StartMariaDB(t, sqltest.Options{}).MySQLURL() },
+	"POSTGRES": func(t *testing.T) string { return sqltest.StartPostgres(t, sqltest.Options{}).PostgresURL() },
+	"MARIADB":  func(t *testing.T) string { return sqltest.StartMariaDB(t, sqltest.Options{}).MySQLURL() },
 	"SQLSERVER": func(t *testing.T) string {
 		return sqltest.StartTDS(t, func(r sqltest.TDSRequest) sqltest.TDSAnswer {
 			if len(r.Args) != 1 || !strings.HasPrefix(r.Text, "SELECT @p1 + 1") {

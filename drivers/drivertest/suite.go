@@ -270,7 +270,7 @@ func describe(t *testing.T, s Suite) {
 			if f.Kind == drivers.Choice && f.Default != "" && !slices.Contains(f.Choices, f.Default) {
 				t.Errorf("field %s: the default %q is no choice", at, f.Default)
 			}
-			if (f.Kind == drivers.Group || f.Kind == drivers.Groups) != (len(f.Fields) > 0) {
+			if f.Kind != drivers.Args && (f.Kind == drivers.Group || f.Kind == drivers.Groups) != (len(f.Fields) > 0) {
 				t.Errorf("field %s: fields belong to a group, and to nothing else", at)
 			}
 			if f.Main {

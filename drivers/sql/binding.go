@@ -18,6 +18,15 @@ type bindings struct {
 	// names are those of a mapping, in its order; nil for a list.
 	names     []string
 	templates []drivers.Template
+	types     []temporal // none beyond its end has one
+}
+
+// typeOf is the type of binding i, if it has one of its own.
+func (b *bindings) typeOf(i int) temporal {
+	if i >= len(b.types) {
+		return untyped
+	}
+	return b.types[i]
 }
 
 // statement is SQL text in its database's own form.
@@ -25,6 +34,8 @@ type statement struct {
 	text string
 	// order has, for each argument of text, the index of its binding.
 	order []int
+	// types has PostgreSQL's type of each argument, 0 where the server knows best; nil where it always does.
+	types []uint32
 	// opens says that text may begin a transaction; ends that it ends one and begins none; manual that from then on
 	// every statement may begin one.
 	opens, ends, manual bool
@@ -83,8 +94,11 @@ func (b *bindings) compile(text string) (statement, []flaw) {
 			highest = max(highest, n)
 			foreign = t.text
 		case question:
+			if b.dialect == mysql && b.names == nil {
+				t.text = b.typeOf(questions).marked(t.text)
+			}
 			questions++
-			foreign = t.text
+			foreign = "?"
 		case word:
 			upper := strings.ToUpper(t.text)
 			if first == "" {
@@ -136,6 +150,11 @@ func (b *bindings) compile(text string) (statement, []flaw) {
 			s.order = append(s.order, i)
 		}
 	}
+	if b.dialect == postgres && slices.ContainsFunc(b.types, func(k temporal) bool { return k != untyped }) {
+		for _, i := range s.order {
+			s.types = append(s.types, temporals[b.typeOf(i)].oid)
+		}
+	}
 	return s, flaws
 }
 
@@ -157,6 +176,9 @@ func (d dialect) opens(word, last string, starts bool) bool {
 func (b *bindings) place(name string, i int, s *statement, numbers map[string]int) string {
 	if b.dialect == mysql || b.dialect == sqlite {
 		s.order = append(s.order, i)
+		if b.dialect == mysql {
+			return b.typeOf(i).marked("?")
+		}
 		return "?"
 	}
 	n := numbers[name]

@@ -110,7 +110,7 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 		errs = append(errs, op.Errorf(field, "an expectation reads affected, which only exec knows").WithHint("write exec: instead of %s:", field))
 	}
 
-	errs = append(errs, c.bind(op)...)
+	errs = append(errs, c.bind(op, db)...)
 	if db != nil {
 		c.endpoint = drivers.Endpoint{Name: db.name, Key: db.key(), Config: db}
 		c.bindings.dialect = db.dialect
@@ -144,25 +144,42 @@ func (*Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 	return c, nil
 }
 
-// bind reads the arguments.
-func (c *call) bind(op *drivers.Op) (errs drivers.FieldErrors) {
+// bind reads the arguments. db is nil if the step does not say which database it is for.
+func (c *call) bind(op *drivers.Op, db *database) (errs drivers.FieldErrors) {
 	args, ok := op.Get("args")
 	if !ok {
 		return nil
 	}
+	if db == nil {
+		db = &database{}
+	}
 	b := &c.bindings
 	b.given = true
 	add := func(key string, v drivers.Value) {
+		path, typed := []string{key}, untyped
+		if v.IsMap {
+			if len(v.Map) != 1 {
+				errs = append(errs, op.Errorf("args", "an argument has one type").At(key).WithHint("write one of time, datetime and date, with a value"))
+				v.Map = nil
+			}
+			for _, e := range v.Map {
+				path, typed, v = append(path, e.Key), temporalOf(e.Key), e.Value
+			}
+			if v.Template == nil {
+				v.Template = drivers.Constant(nil)
+			}
+		}
 		if v.Template == nil {
 			errs = append(errs, op.Errorf("args", "an argument is text, a number, true, false or null").At(key))
 			v.Template = drivers.Constant(nil) // counted, so that the number of arguments is not another fault
 		}
 		b.templates = append(b.templates, v.Template)
+		b.types = append(b.types, typed)
 		value, constant := v.Template.Constant()
 		if constant {
 			var err error
-			if value, err = argument(value); err != nil {
-				errs = append(errs, op.Errorf("args", "%v", err).At(key))
+			if value, err = argument(db, typed, value); err != nil {
+				errs = append(errs, op.Errorf("args", "%v", err).At(path...))
 			}
 		}
 		c.constants = append(c.constants, value)
@@ -183,8 +200,11 @@ func (c *call) bind(op *drivers.Op) (errs drivers.FieldErrors) {
 }
 
 // argument brings a value of a template into one of the types that every database takes: nil, string, int64, float64
-// and bool.
-func argument(v any) (any, error) {
+// and bool, or, for a time, into what this one takes.
+func argument(db *database, typed temporal, v any) (any, error) {
+	if typed != untyped {
+		return typed.value(db, v)
+	}
 	switch v := v.(type) {
 	case nil, string, int64, float64, bool:
 		return v, nil
@@ -219,11 +239,12 @@ func (c *call) statement(buf *[]any, in *drivers.Input) (statement, []any, error
 	}
 	// A value is made once, however often the text names it: buf has the values, and then the arguments.
 	values := (*buf)[:0]
+	db := c.endpoint.Config.(*database)
 	for i, v := range c.constants {
 		if c.varying[i] {
 			got, err := c.bindings.templates[i].Eval(in)
 			if err == nil {
-				v, err = argument(got)
+				v, err = argument(db, c.bindings.types[i], got)
 			}
 			if err != nil {
 				return s, nil, fmt.Errorf("args: %w", err)

@@ -63,8 +63,9 @@ func (*Driver) Fields() []drivers.Field {
 		{
 			Key: "args", Kind: drivers.Args, Payload: true, Title: "arguments",
 			Doc: "A list binds the database's own placeholders (`$1`, `?`, `@p1`). A mapping binds `:name`, which is rewritten to the database's own form outside strings, quoted names, comments and casts. " +
-				"Whole numbers, other numbers, truth values and null are sent as such; text is sent as text, and the server converts it to the type that it needs, such as a time.",
-			Examples: []string{"{id: 17}"},
+				"Whole numbers, other numbers, truth values and null are sent as such; text is sent as text, and the server converts it to the type that it needs, such as a time. " +
+				"Where it can't know that, a mapping says that a value is a time.",
+			Examples: []string{"{id: 17}", "{since: {time: 2026-01-31T12:00:00Z}}"}, Fields: temporalFields(),
 		},
 		{
 			Key: "prepare", Kind: drivers.Bool, Default: "true", Title: "prepare the statement",

@@ -22,7 +22,7 @@ func (p *postgresConn) run(_ context.Context, r *request) error {
 	case c.prepare && c.text == nil:
 		if st = p.prepared.byCall[c]; st == nil {
 			var err error
-			if st, err = p.prepareStatement(c, r.statement.text); err != nil {
+			if st, err = p.prepareStatement(c, r.statement); err != nil {
 				return err
 			}
 		}
@@ -35,7 +35,7 @@ func (p *postgresConn) run(_ context.Context, r *request) error {
 	case c.prepare || len(r.args) > 0:
 		p.encode(r.args)
 		p.bind.PreparedStatement, p.bind.ResultFormatCodes = "", nil
-		p.parse.Query, p.describe.ObjectType = r.statement.text, 'P'
+		p.parse.Query, p.parse.ParameterOIDs, p.describe.ObjectType = r.statement.text, r.statement.types, 'P'
 		f.SendParse(&p.parse)
 		f.SendBind(&p.bind)
 		f.SendDescribe(&p.describe)
@@ -137,11 +137,11 @@ func (p *postgresConn) row(r *request, values [][]byte) {
 }
 
 // prepareStatement has the server parse and describe a statement, and closes the oldest one if there are too many.
-func (p *postgresConn) prepareStatement(c *call, text string) (*postgresStatement, error) {
+func (p *postgresConn) prepareStatement(c *call, s statement) (*postgresStatement, error) {
 	p.names++
 	st := &postgresStatement{name: "planrun_" + strconv.Itoa(p.names)}
 	f := p.frontend
-	f.SendParse(&pgproto3.Parse{Name: st.name, Query: text})
+	f.SendParse(&pgproto3.Parse{Name: st.name, Query: s.text, ParameterOIDs: s.types})
 	f.SendDescribe(&pgproto3.Describe{ObjectType: 'S', Name: st.name})
 	f.SendSync(&pgproto3.Sync{})
 	if err := f.Flush(); err != nil {
@@ -175,7 +175,7 @@ func (p *postgresConn) prepareStatement(c *call, text string) (*postgresStatemen
 	return st, nil
 }
 
-// encode puts arguments into the Bind message, as text, whose types the server knows.
+// encode puts arguments into the Bind message, as text, whose types the server knows or was told.
 func (p *postgresConn) encode(args []any) {
 	p.scratch = p.scratch[:0]
 	params := p.bind.Parameters[:0]

@@ -142,3 +142,57 @@ func TestReferenceIsFresh(t *testing.T) {
 		t.Errorf("only %d links", len(links))
 	}
 }
+
+// What an argument's type doesn't allow is told where it stands, before anything is sent.
+func TestTypedArguments(t *testing.T) {
+	const text = `scenarios:
+  since:
+    sql:
+      dsn: sqlite:x.db
+      query: SELECT :a, :b, :c, :d, :e, :f
+      args:
+        a: {time: 2026-01-31T12:00:00}
+        b: {tme: 2026-01-31T12:00:00Z}
+        c: {date: 2026-02-30}
+        d: [2026-01-31]
+        e: {}
+        f: 2026-01-31T12:00:00Z
+    phases: [single]
+  list:
+    sql:
+      dsn: mysql://app@db.test/x
+      query: SELECT ?, ?
+      args:
+        - {datetime: 2026-01-31 12:00:00}
+        - {datetime: 2026-01-31}
+    phases: [single]
+`
+	_, found := plan.Parse("x.yaml", []byte(text), plan.Options{Drivers: shipped(), Env: func(string) (string, bool) { return "", false }})
+	var b strings.Builder
+	found.Write(&b, diag.Style{})
+	for _, want := range []string{
+		`x.yaml:8:13: unknown key "tme"`, "did you mean time?",
+		"x.yaml:10:12: expected a value, not a list",
+		`x.yaml:20:22: "2026-01-31" is not a time without an offset: write it as in 2026-01-31T12:00:00, or date: for a date`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "the query names") {
+		t.Errorf("what follows from a wrong argument is told as well:\n%s", b.String())
+	}
+	fixed := strings.NewReplacer("tme", "time", "[2026-01-31]", "1").Replace(text)
+	_, found = plan.Parse("x.yaml", []byte(fixed), plan.Options{Drivers: shipped(), Env: func(string) (string, bool) { return "", false }})
+	b.Reset()
+	found.Write(&b, diag.Style{})
+	for _, want := range []string{
+		`x.yaml:7:19: "2026-01-31T12:00:00" is not a time with an offset`,
+		`x.yaml:9:19: "2026-02-30" is not a date`,
+		"x.yaml:11:9: an argument has one type",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, b.String())
+		}
+	}
+}

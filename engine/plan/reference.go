@@ -117,7 +117,11 @@ func (r *reference) value(title string, f Field) string {
 	case drivers.List:
 		return "list of values"
 	case drivers.Args:
-		return "list of values, or values by name"
+		text := "list of values, or values by name"
+		if len(f.Keys) > 0 {
+			text += "; one may be " + r.link("An argument with a type", f.Keys)
+		}
+		return text
 	case drivers.Tree:
 		return "any YAML"
 	case drivers.TextOrBool:

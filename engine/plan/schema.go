@@ -230,7 +230,13 @@ func (g *schemas) body(f Field) object {
 	case drivers.List:
 		return list(ref("scalar"))
 	case drivers.Args:
-		return object{"anyOf": []any{list(ref("scalar")), entries(ref("scalar"))}}
+		one := ref("scalar")
+		if len(f.Keys) > 0 {
+			typed := g.group(f.Keys, nil)
+			typed["minProperties"], typed["maxProperties"] = 1, 1
+			one = object{"anyOf": []any{one, typed}}
+		}
+		return object{"anyOf": []any{list(one), entries(one)}}
 	case drivers.Group:
 		return g.group(f.Keys, f.Exactly)
 	case drivers.Groups:

@@ -77,17 +77,27 @@ func (b *binder) value(n *node, f *Field, scope *stepScope) (v drivers.Value, ok
 			return drivers.Value{Kind: drivers.Text, Template: t}, ok && t != nil
 		})
 	case drivers.List:
-		v.List, ok = b.scalars(n, scope.Scope)
+		v.List, ok = b.list(n, func(n *node) (drivers.Value, bool) {
+			t, ok := b.scalar(n, scope.Scope)
+			return drivers.Value{Kind: drivers.Scalar, Template: t}, ok
+		})
 	case drivers.Args:
+		argument := func(n *node) (drivers.Value, bool) {
+			if len(f.Keys) > 0 && n.shape == mapping {
+				return drivers.Value{Kind: drivers.Group, IsMap: true, Map: b.group(n, f.Keys, scope, map[string]bool{})}, true
+			}
+			t, ok := b.scalar(n, scope.Scope)
+			if !ok {
+				t = drivers.Constant(nil) // it is there, so nothing else has to be wrong for want of it
+			}
+			return drivers.Value{Kind: drivers.Scalar, Template: t}, true
+		}
 		if n.shape == mapping {
 			v.IsMap = true
-			v.Map, ok = b.entries(n, func(n *node) (drivers.Value, bool) {
-				t, ok := b.scalar(n, scope.Scope)
-				return drivers.Value{Kind: drivers.Scalar, Template: t}, ok
-			})
+			v.Map, ok = b.entries(n, argument)
 			break
 		}
-		v.List, ok = b.scalars(n, scope.Scope)
+		v.List, ok = b.list(n, argument)
 	case drivers.Tree:
 		b.treeInText(n, f.Key)
 		v, ok = b.tree(n, scope.Scope)
@@ -216,16 +226,16 @@ func (b *binder) scalar(n *node, scope *expression.Scope) (drivers.Template, boo
 	return drivers.Constant(v), ok
 }
 
-func (b *binder) scalars(n *node, scope *expression.Scope) ([]drivers.Value, bool) {
+func (b *binder) list(n *node, decode func(*node) (drivers.Value, bool)) ([]drivers.Value, bool) {
 	if n.shape != sequence {
 		b.on(n, "write - before each value", "expected a list, not %s", n.describe())
 		return nil, false
 	}
 	out, all := make([]drivers.Value, 0, len(n.items)), true
 	for _, it := range n.items {
-		t, ok := b.scalar(it, scope)
+		v, ok := decode(it)
 		all = all && ok
-		out = append(out, drivers.Value{Kind: drivers.Scalar, Template: t})
+		out = append(out, v)
 	}
 	return out, all
 }

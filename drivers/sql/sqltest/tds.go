@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf16"
 )
 
@@ -35,10 +36,13 @@ type TDSRequest struct {
 	// Procedure says that it came as a call of sp_executesql, with Args; otherwise it was a batch.
 	Procedure bool
 	Text      string
-	Args      []any // int64, float64, bool, string or nil
+	Args      []any // int64, float64, bool, string, TDSTime or nil
 	// Connection counts the connections from 0.
 	Connection int
 }
+
+// TDSTime is an argument that is a date, a datetime2 or a datetimeoffset.
+type TDSTime struct{ Type, Text string }
 
 // TDSAnswer is what the server sends back: result sets, then perhaps an error.
 type TDSAnswer struct {
@@ -326,6 +330,40 @@ func (p *parser) take(n int) []byte {
 
 func (p *parser) byte() byte { return p.take(1)[0] }
 
+// time reads a date: days since the year 1, and before it, in units of 100 ns, the time of day; in UTC, if an offset in
+// minutes comes after it.
+func (p *parser) time(kind byte) any {
+	if kind != 0x28 {
+		if scale := p.byte(); scale != 7 {
+			p.err = fmt.Errorf("a time of scale %d", scale)
+		}
+	}
+	b := p.take(int(p.byte()))
+	if want := map[byte]int{0x28: 3, 0x2a: 8, 0x2b: 10}[kind]; len(b) == 0 {
+		return nil
+	} else if len(b) != want {
+		p.err = fmt.Errorf("a time of %d bytes", len(b))
+		return nil
+	}
+	number := func(b []byte) (n int64) {
+		for i, c := range b {
+			n |= int64(c) << (8 * i)
+		}
+		return n
+	}
+	at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	switch kind {
+	case 0x28:
+		return TDSTime{"date", at.AddDate(0, 0, int(number(b))).Format(time.DateOnly)}
+	case 0x2a:
+		at = at.AddDate(0, 0, int(number(b[5:8]))).Add(time.Duration(number(b[:5])) * 100)
+		return TDSTime{"datetime2", at.Format("2006-01-02T15:04:05.9999999")}
+	}
+	at = at.AddDate(0, 0, int(number(b[5:8]))).Add(time.Duration(number(b[:5])) * 100)
+	offset := int(int16(le.Uint16(b[8:])))
+	return TDSTime{"datetimeoffset", at.In(time.FixedZone("", 60*offset)).Format(time.RFC3339Nano)}
+}
+
 // value reads a type and a value of it (MS-TDS 2.2.5.4 and 2.2.5.5).
 func (p *parser) value() any {
 	switch kind := p.byte(); kind {
@@ -346,6 +384,8 @@ func (p *parser) value() any {
 		}
 		p.err = fmt.Errorf("a number of %d bytes", len(b))
 		return nil
+	case 0x28, 0x2a, 0x2b: // DATEN, DATETIME2N, DATETIMEOFFSETN
+		return p.time(kind)
 	case 0xe7: // NVARCHAR
 		limit := le.Uint16(p.take(2))
 		p.take(5) // collation
