@@ -116,10 +116,15 @@ func (a *answer) messages() (any, error) {
 
 // String is the status and its text, for the examples of failures.
 func (a *answer) String() string {
-	if a.text == "" {
-		return statusName(a.code)
+	s := statusName(a.code)
+	if a.text != "" {
+		s += ": " + a.text
 	}
-	return statusName(a.code) + ": " + a.text
+	if a.code == codes.Unimplemented && a.call.compressed {
+		// What a server has to answer that can't unpack (compression.md of gRPC), and one without the method answers too.
+		s += "; if it is that the server does not take gzip, write compression: none"
+	}
+	return s
 }
 
 // texts makes plain texts of metadata. Values of keys that end in -bin are Base64 again.

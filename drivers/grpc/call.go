@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -30,6 +31,7 @@ type call struct {
 	metadata        []header
 	fixedMetadata   metadata.MD // all of metadata, if none of it depends on the call; nil if there is none
 
+	compressed     bool
 	maxMessage     int64
 	messagesLimit  int64
 	streamDuration time.Duration
@@ -78,6 +80,7 @@ func (d *Driver) Prepare(op *drivers.Op) (drivers.Call, error) {
 	c := &call{
 		endpoint:       ep,
 		op:             op,
+		compressed:     e.compressed,
 		maxMessage:     op.Int("max_message", defaultMaxMessage),
 		messagesLimit:  op.Int("messages_limit", 0),
 		streamDuration: op.Duration("stream_duration", 0),
@@ -197,6 +200,9 @@ func (c *call) resolve(s *schema) drivers.FieldErrors {
 		grpc.ForceCodecV2(codec{}),
 		grpc.MaxCallRecvMsgSize(int(c.maxMessage)),
 		grpc.MaxRetryRPCBufferSize(0),
+	}
+	if c.compressed {
+		pl.options = append(pl.options, grpc.UseCompressor(gzip.Name))
 	}
 	if len(errs) == 0 {
 		c.plan.Store(pl)

@@ -152,6 +152,20 @@ func TestLargeMessage(t *testing.T) {
 	}
 }
 
+// The whole answer, its end included, may have come before the library looks at the size of a message.
+func TestSmallMessageLimit(t *testing.T) {
+	e := serve(t, serverConfig{})
+	small := with(fields(t, e.addr, "Unary", drivertest.Fields{"size": 1000}), drivertest.Fields{"max_message": 100})
+	b := drivertest.NewBench(t, New(), small, drivers.Pool{Users: 1})
+	session := b.Open()
+	for range 50 {
+		r := b.Do(t.Context(), session, time.Minute)
+		if drivers.KindOf(r.Err) != drivers.Protocol || !strings.Contains(r.Err.Error(), "is larger than 100B: raise max_message") {
+			t.Fatalf("got %v, status %d", r.Err, r.Status)
+		}
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	e := serve(t, serverConfig{})
 	user := drivertest.Func(func(in *drivers.Input) any { return in.Iteration })

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/encoding/gzip"
+
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/dial"
 )
@@ -19,6 +21,7 @@ type endpoint struct {
 	tls        *tls.Config // nil: plaintext
 	authority  string
 	keepalive  time.Duration // 0: off
+	compressed bool          // its calls send gzip, and bytes are counted as they travel
 	served     *served
 }
 
@@ -70,6 +73,7 @@ func (d *Driver) endpoint(op *drivers.Op) (drivers.Endpoint, *endpoint, drivers.
 		e.tls = config
 	}
 	e.authority = fixed("authority")
+	e.compressed = op.Choice("compression", "none") == gzip.Name
 	e.keepalive = op.Duration("keepalive", 0)
 	if e.keepalive != 0 && e.keepalive < minKeepalive {
 		errs = append(errs, op.Errorf("keepalive", "must be at least %s", minKeepalive).WithHint("write 5m, which servers allow as they come"))
@@ -85,7 +89,7 @@ func (d *Driver) endpoint(op *drivers.Op) (drivers.Endpoint, *endpoint, drivers.
 	} else {
 		e.authority = hostport
 	}
-	ep := drivers.Endpoint{Name: name, Key: fmt.Sprintf("grpc %s %s %q %d", name, fingerprint, e.authority, e.keepalive), Config: e}
+	ep := drivers.Endpoint{Name: name, Key: fmt.Sprintf("grpc %s %s %q %d %v", name, fingerprint, e.authority, e.keepalive, e.compressed), Config: e}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.served[ep.Key] == nil {

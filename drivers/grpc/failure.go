@@ -28,6 +28,8 @@ type marks struct {
 	headers  bool // the server sent headers
 	trailers bool // the server sent trailers that are not empty
 	max      int64
+	sent     int64 // size of the largest message of the request
+	packed   bool  // the call has compression
 }
 
 // isSpent tells that nothing was sent because the channel's only connection is gone.
@@ -55,6 +57,11 @@ func (m *marks) failure(st *status.Status) error {
 	if code == codes.DeadlineExceeded && time.Until(m.deadline) < propagation {
 		return drivers.Fail(drivers.Timeout, errors.New("waiting for the answer: timed out"))
 	}
+	if m.headers {
+		if err := m.refused(code, text); err != nil {
+			return err
+		}
+	}
 	if m.trailers {
 		return nil
 	}
@@ -69,10 +76,6 @@ func (m *marks) failure(st *status.Status) error {
 			return drivers.Fail(drivers.Aborted, errors.New("waiting for the answer: the run was interrupted"))
 		case m.ctx.Err() != nil:
 			return drivers.Fail(drivers.Timeout, errors.New("waiting for the answer: timed out"))
-		}
-	case codes.ResourceExhausted:
-		if strings.HasPrefix(text, "grpc: received message") {
-			return drivers.Fail(drivers.Protocol, fmt.Errorf("a message of the answer%s is larger than %s: raise max_message", sizeIn(text), size(m.max)))
 		}
 	}
 	if name, ok := strings.CutPrefix(text, "stream terminated by RST_STREAM with error code: "); ok && m.reset {
@@ -93,6 +96,19 @@ func (m *marks) failure(st *status.Status) error {
 		if strings.HasPrefix(text, prefix) {
 			return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer breaks off: %s", strings.TrimPrefix(text, "transport: ")))
 		}
+	}
+	return nil
+}
+
+// refused returns why the library refused a message that it received. All of the answer, trailers included, may have come
+// by then. A server says the same of messages that it gets, so the figures have to be this call's.
+func (m *marks) refused(code codes.Code, text string) error {
+	switch {
+	case code == codes.ResourceExhausted && m.sent <= m.max && (strings.HasPrefix(text, "grpc: received message larger than max (") && strings.HasSuffix(text, fmt.Sprintf(" vs. %d)", m.max)) ||
+		text == fmt.Sprintf("grpc: received message after decompression larger than max %d", m.max)):
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("a message of the answer%s is larger than %s: raise max_message", sizeIn(text), size(m.max)))
+	case code == codes.Internal && m.packed && strings.HasPrefix(text, "grpc: failed to decompress "):
+		return drivers.Fail(drivers.Protocol, fmt.Errorf("the answer breaks off: %s", text))
 	}
 	return nil
 }

@@ -78,6 +78,8 @@ func (*Driver) Fields() []drivers.Field {
 		dial.TLSField(),
 		{Key: "max_message", Kind: drivers.Size, Title: "Largest message", Default: "4MiB",
 			Doc: "The largest message that is accepted from the server."},
+		{Key: "compression", Kind: drivers.Choice, Choices: []string{"none", "gzip"}, Title: "Compression", Default: "none",
+			Doc: "`gzip` compresses the request's messages, each by itself. Bytes are then counted as they travel, packed."},
 		{Key: "keepalive", Kind: drivers.Duration, Title: "Keepalive",
 			Doc:      "Ping a connection that has calls under way and was silent for so long, and give it up when 20 s bring no answer. At least 10 s; off unless set, as servers end connections that ping more often than they allow.",
 			Examples: []string{"5m"}},
@@ -97,7 +99,7 @@ func (*Driver) Answer() []drivers.Name {
 		{Name: "message", Kind: drivers.AnyName, Doc: "The answer, with field names as in the .proto file; of a stream, its last message."},
 		{Name: "messages", Kind: drivers.ListName, Doc: "All messages of the answer."},
 		{Name: "message_count", Kind: drivers.IntName, Doc: "How many messages the answer has. Counting does not decode them."},
-		{Name: "bytes", Kind: drivers.SizeName, Doc: "How many bytes the messages of the answer have."},
+		{Name: "bytes", Kind: drivers.SizeName, Doc: "How many bytes the messages of the answer have, unpacked."},
 		{Name: "headers", Kind: drivers.TextsName, Doc: "The metadata before the answer, with keys in lower case; several values of a key are joined with commas."},
 		{Name: "trailers", Kind: drivers.TextsName, Doc: "The metadata after the answer."},
 	}

@@ -113,6 +113,9 @@ func (c *Client) begin(ctx context.Context, conn net.Conn, info credentials.Auth
 	if c.endpoint.keepalive > 0 {
 		options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.endpoint.keepalive}))
 	}
+	if c.endpoint.compressed {
+		options = append(options, grpc.WithStatsHandler(traffic{}))
+	}
 	channel, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(c.endpoint.host, c.endpoint.port), options...)
 	if err != nil {
 		conn.Close()

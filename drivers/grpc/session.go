@@ -36,8 +36,11 @@ type session struct {
 	received *atomic.Int64
 	first    time.Time // when the first message had arrived; zero: none has
 	count    atomic.Int64
-	bytes    int64
+	bytes    int64 // unpacked
+	arrived  int64 // as they travelled
 	keep     keeping
+
+	sent int64 // bytes of messages as they travelled, of a call with compression
 }
 
 // keeping says which messages of an answer are kept.
@@ -74,6 +77,9 @@ func (s *session) Do(ctx context.Context, dc drivers.Call, in *drivers.Input, ou
 	if err := s.encode(p, in); err != nil {
 		return drivers.Fail(drivers.Expectation, fmt.Errorf("message: %w", err))
 	}
+	if c.compressed {
+		ctx = context.WithValue(ctx, owner{}, s)
+	}
 	ctx, err := s.withMetadata(ctx, c, in)
 	if err != nil {
 		return drivers.Fail(drivers.Expectation, err)
@@ -100,7 +106,7 @@ func (s *session) Do(ctx context.Context, dc drivers.Call, in *drivers.Input, ou
 
 func (s *session) begin(c *call, p *plan, in *drivers.Input) {
 	s.answer.reset(c, p)
-	s.received, s.first, s.bytes = in.Received, time.Time{}, 0
+	s.received, s.first, s.bytes, s.arrived, s.sent = in.Received, time.Time{}, 0, 0, 0
 	s.count.Store(0)
 	s.keep = keepNone
 	switch {
@@ -157,8 +163,8 @@ func (s *session) take(data mem.BufferSlice) {
 	}
 	n := data.Len()
 	s.bytes += int64(n)
-	if s.received != nil {
-		s.received.Add(int64(n))
+	if !s.answer.call.compressed {
+		s.arrive(int64(n))
 	}
 	if s.keep == keepNone {
 		return
@@ -173,6 +179,14 @@ func (s *session) take(data mem.BufferSlice) {
 	a.ends = append(a.ends, len(a.data))
 }
 
+// arrive counts the bytes of a message as they travelled.
+func (s *session) arrive(n int64) {
+	s.arrived += n
+	if s.received != nil {
+		s.received.Add(n)
+	}
+}
+
 // attempt makes the call on a link and fills the outcome.
 func (s *session) attempt(ctx context.Context, cancel func(), l *link, in *drivers.Input, out *drivers.Outcome) error {
 	a := &s.answer
@@ -184,7 +198,7 @@ func (s *session) attempt(ctx context.Context, cancel func(), l *link, in *drive
 		return err
 	}
 	a.count, a.bytes = s.count.Load(), s.bytes
-	out.BytesIn = s.bytes
+	out.BytesIn = s.arrived
 	if !s.first.IsZero() {
 		out.TTFB, out.Transfer = s.first.Sub(start), end.Sub(s.first)
 	}
@@ -200,7 +214,10 @@ func (s *session) attempt(ctx context.Context, cancel func(), l *link, in *drive
 		st := status.Convert(err)
 		m := marks{
 			ctx: ctx, deadline: in.Deadline, wire: l.wire, max: c.maxMessage, reset: l.wire.resets.Load() != resets,
-			headers: len(a.headers) > 0, trailers: len(a.trailers) > 0,
+			headers: len(a.headers) > 0, trailers: len(a.trailers) > 0, packed: c.compressed,
+		}
+		for _, o := range s.sending {
+			m.sent = max(m.sent, int64(o.parts.Len()))
 		}
 		if failure := m.failure(st); failure != nil {
 			if drivers.KindOf(failure) == drivers.Refused && s.first.IsZero() {
@@ -268,17 +285,19 @@ func (s *session) exchange(ctx context.Context, cancel func(), l *link, start ti
 	}
 }
 
-// send sends the messages and returns how many bytes they had. An error of sending only says that the stream has ended;
-// receiving tells why.
-func (s *session) send(stream grpc.ClientStream) (sent int64) {
+// send sends the messages and returns how many bytes they had as they travelled. An error of sending only says that the
+// stream has ended; receiving tells why.
+func (s *session) send(stream grpc.ClientStream) int64 {
 	for _, m := range s.sending {
 		if stream.SendMsg(m) != nil {
-			return sent
+			return s.sent
 		}
-		sent += int64(m.parts.Len())
+		if !s.answer.call.compressed {
+			s.sent += int64(m.parts.Len())
+		}
 	}
 	stream.CloseSend()
-	return sent
+	return s.sent
 }
 
 // reached tells whether the stream has reached a limit of the plan.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/drivertest"
@@ -25,16 +26,22 @@ func (bareCodec) Marshal(v any) (mem.BufferSlice, error) { return v.(mem.BufferS
 func (bareCodec) Unmarshal(mem.BufferSlice, any) error   { return nil }
 
 // bare makes unary calls with the gRPC library alone: a deadline, a message that is ready, an answer that is not decoded.
-func bare(t testing.TB, e *echo) func() {
+func bare(t testing.TB, e *echo) func() { return bareWith(t, e, hello) }
+
+func bareWith(t testing.TB, e *echo, fields drivertest.Fields, more ...grpc.DialOption) func() {
 	t.Helper()
-	channel, err := grpc.NewClient("passthrough:///"+e.addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
+	channel, err := grpc.NewClient("passthrough:///"+e.addr, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { channel.Close() })
 	r := e.newRequest()
-	r.Set(r.Descriptor().Fields().ByName("text"), valueOf("hello"))
-	r.Set(r.Descriptor().Fields().ByName("size"), valueOf(int64(100)))
+	for name, v := range fields {
+		if n, ok := v.(int); ok {
+			v = int64(n)
+		}
+		r.Set(r.Descriptor().Fields().ByName(protoreflect.Name(name)), valueOf(v))
+	}
 	b, err := proto.Marshal(r.Message)
 	if err != nil {
 		t.Fatal(err)
