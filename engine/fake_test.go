@@ -32,6 +32,10 @@ type fake struct {
 
 	answers bool // calls are answered with something to capture
 	reached func(target string) []drivers.Address
+	// protocols are what endpoints speak, by name.
+	protocols map[string]string
+	// drip is how many bytes arrive in the middle of each second of a call, while it runs.
+	drip []int64
 }
 
 // fakeCall is one call as the server saw it.
@@ -105,9 +109,16 @@ func (s *fakeSession) Do(ctx context.Context, _ drivers.Call, in *drivers.Input,
 	if s.answers {
 		out.Answer = answerOf{in.Iteration}
 	}
+	out.Protocol = s.protocols[s.target]
 	s.mu.Lock()
 	s.calls = append(s.calls, call)
 	s.mu.Unlock()
+	for _, n := range s.drip {
+		time.Sleep(time.Second / 2)
+		in.Received.Add(n)
+		out.BytesIn += n
+		time.Sleep(time.Second / 2)
+	}
 	took, err := s.serve(call)
 	if left := time.Until(in.Deadline); took > left {
 		took, err = left, drivers.Fail(drivers.Timeout, errors.New("the deadline passed"))
@@ -124,8 +135,11 @@ func (s *fakeSession) Do(ctx context.Context, _ drivers.Call, in *drivers.Input,
 		return drivers.Fail(drivers.Aborted, ctx.Err())
 	}
 	out.TTFB, out.Transfer = took, 0
-	out.Success, out.Status, out.BytesIn = true, 200, 100
-	in.Received.Add(100)
+	out.Success, out.Status = true, 200
+	if s.drip == nil {
+		out.BytesIn = 100
+		in.Received.Add(100)
+	}
 	return err
 }
 

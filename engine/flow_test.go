@@ -235,6 +235,7 @@ func TestFlowDoesNotAllocate(t *testing.T) {
 	f, p := flowPlan(constant(0), once(), []string{"x", "y"}, callOf(0), groupOf(2, 2, callOf(1)))
 	p.Scenarios[0].Groups = []string{"g"}
 	f.calls = make([]fakeCall, 0, 1<<20)
+	f.protocols = map[string]string{"x": "HTTP/2", "y": "PostgreSQL"}
 	rd := newTestRound(t, p, Options{Drivers: map[string]drivers.Driver{"fake": f}})
 	u, err := rd.newUser(0)
 	if err != nil {
@@ -252,6 +253,9 @@ func TestFlowDoesNotAllocate(t *testing.T) {
 	iterate()
 	if n := testing.AllocsPerRun(50, iterate) / 100; n > 0.05 {
 		t.Errorf("%v allocations an iteration, want none", n)
+	}
+	if got := rd.users.protocols(); !slices.Equal(got, []string{"HTTP/2", "PostgreSQL"}) {
+		t.Errorf("the steps spoke %v", got)
 	}
 }
 

@@ -97,6 +97,22 @@ func TestIntervalsAddUp(t *testing.T) {
 	})
 }
 
+// A long transfer that begins slowly is seen to, second by second, while it runs.
+func TestSlowStartIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := newFake(constant(500*time.Millisecond), []string{"a"}, &plan.Phase{Kind: plan.Single, Users: 1, Count: 1})
+		f.drip = []int64{10, 100, 1000, 1000}
+		report := runFake(t, f, p)
+		var seen []int64
+		for _, v := range report.Run.Cells[0].Intervals {
+			seen = append(seen, v.BytesIn)
+		}
+		if want := []int64{10, 100, 1000, 1000, 0}; !slices.Equal(seen, want) {
+			t.Errorf("the seconds have %v bytes, want %v", seen, want)
+		}
+	})
+}
+
 // An iteration allocates nothing once its user is warm: neither in the schedule, nor in the record, nor in judging.
 func TestIterationDoesNotAllocate(t *testing.T) {
 	f, p := newFake(constant(0), []string{"a"}, &plan.Phase{Kind: plan.Sequential, Users: 1, Count: 1})

@@ -37,11 +37,11 @@ type user struct {
 	hidden   []int // indexes of captured values that must not be shown
 
 	// Counters that the collector reads. The padding keeps them off the lines that other users write to.
-	_        [64]byte
-	received atomic.Int64
-	opened   atomic.Int64
-	protocol atomic.Pointer[string]
-	_        [64]byte
+	_         [64]byte
+	received  atomic.Int64
+	opened    atomic.Int64
+	protocols [4]atomic.Pointer[string] // in the order in which they were met; more of them are not told
+	_         [64]byte
 }
 
 // newUser opens the sessions of a user.
@@ -141,14 +141,25 @@ func (u *user) step(i int, s *record.Sample) {
 		u.opened.Add(1)
 	}
 	if out.Protocol != "" {
-		if p := u.protocol.Load(); p == nil || *p != out.Protocol {
-			negotiated := out.Protocol
-			u.protocol.Store(&negotiated)
-		}
+		u.speaks(out.Protocol)
 	}
 	u.judge(i, s, err)
 	if s.Failure == drivers.OK {
 		u.capture(i, s)
+	}
+}
+
+// speaks notes a protocol. One that is known costs nothing.
+func (u *user) speaks(protocol string) {
+	for i := range u.protocols {
+		switch p := u.protocols[i].Load(); {
+		case p == nil:
+			negotiated := protocol
+			u.protocols[i].Store(&negotiated)
+			return
+		case *p == protocol:
+			return
+		}
 	}
 }
 
@@ -242,8 +253,10 @@ func (l *userList) opened() (n int64) {
 
 func (l *userList) protocols() (names []string) {
 	for _, u := range l.snapshot() {
-		if p := u.protocol.Load(); p != nil && !slices.Contains(names, *p) {
-			names = append(names, *p)
+		for i := range u.protocols {
+			if p := u.protocols[i].Load(); p != nil && !slices.Contains(names, *p) {
+				names = append(names, *p)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/result"
@@ -10,6 +11,7 @@ import (
 // Connected is where the connections of a cell went, over all its rounds.
 type Connected struct {
 	Place     string            // scenario.phase.target
+	Protocols string            // what was spoken: "HTTP/1.1 and HTTP/2"; "" if nobody answered
 	Addresses []drivers.Address // the most used first
 	More      int               // how many others a round had at most
 }
@@ -48,7 +50,7 @@ func connected(run *result.Run) []Connected {
 		for i := range list {
 			list[i].Addr = Shorten(Clean(list[i].Addr), 200)
 		}
-		cells = append(cells, Connected{Name(c.Scenario, c.Phase, c.Target), list, more})
+		cells = append(cells, Connected{Name(c.Scenario, c.Phase, c.Target), strings.Join(Protocols(c), " and "), list, more})
 	}
 	return cells
 }

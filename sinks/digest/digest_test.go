@@ -377,3 +377,57 @@ func TestStagesHaveNames(t *testing.T) {
 		}
 	}
 }
+
+// Time spent behind others on this side is told where it matters, of the step that it belongs to.
+func TestWaitingIsTold(t *testing.T) {
+	wait := func(ms int64, steps ...string) []string {
+		run := result.NewRun()
+		add := func(f result.Frame) {
+			if err := run.Add(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(&result.Header{Version: 1, Samples: true, Targets: []result.Target{{Name: "linux"}}})
+		cell := result.Cell{Scenario: "s", Phase: "p", Target: "linux", Kind: "parallel", Rounds: 1, Stages: []result.Stage{{Kind: "hold", Judged: true}}}
+		for _, name := range steps {
+			cell.Steps = append(cell.Steps, result.Step{Name: name, Driver: "http"})
+		}
+		add(&cell)
+		add(&result.Round{})
+		block := &result.Block{}
+		for k := range int64(100) {
+			s := record.Sample{Due: k * 1e9, Start: k * 1e9, End: k*1e9 + 60e6, Step: record.Whole, DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1}
+			if len(steps) < 2 {
+				s.Wait = ms * 1e6
+			}
+			block.Samples = append(block.Samples, s)
+			for i := range steps {
+				s.Step, s.Wait = int16(i), int64(i)*ms*1e6
+				block.Samples = append(block.Samples, s)
+			}
+		}
+		add(block)
+		var told []string
+		for _, n := range Of(run).Notes {
+			if strings.Contains(n, "waited") {
+				told = append(told, n)
+			}
+		}
+		return told
+	}
+	const rest = ": calls waited 40ms on average, 66.67% of their latency, for a connection or a stream that others used; connections: in the phase allows more."
+	for _, test := range []struct {
+		ms    int64
+		steps []string
+		want  string
+	}{
+		{40, nil, "s.p.linux" + rest},
+		{4, nil, ""},
+		{0, nil, ""},
+		{40, []string{"one", "two"}, "s.p.two.linux" + rest},
+	} {
+		if got := strings.Join(wait(test.ms, test.steps...), "|"); got != test.want {
+			t.Errorf("%d ms: %s, want %s", test.ms, got, test.want)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func fairness(run *result.Run, add func(string, ...any)) {
 				add("%s: unequal payloads are compared, %.0f bytes an answer from %s and %.0f from %s.", place, x, Clean(reference), y, Clean(c.Target))
 			}
 		}
-		if p, q := protocols(r), protocols(c); p != q && p != "" && q != "" {
+		if p, q := strings.Join(Protocols(r), " and "), strings.Join(Protocols(c), " and "); p != q && p != "" && q != "" {
 			add("%s: different protocols are compared, %s with %s and %s with %s.", place, p, Clean(reference), q, Clean(c.Target))
 		}
 	}
@@ -81,8 +81,8 @@ func order(run *result.Run, add func(string, ...any)) {
 	}
 }
 
-// protocols lists what a cell negotiated.
-func protocols(c *result.CellResult) string {
+// Protocols lists what a cell negotiated.
+func Protocols(c *result.CellResult) []string {
 	var names []string
 	for _, r := range c.Rounds {
 		if r.End == nil {
@@ -95,5 +95,5 @@ func protocols(c *result.CellResult) string {
 		}
 	}
 	slices.Sort(names)
-	return strings.Join(names, " and ")
+	return names
 }

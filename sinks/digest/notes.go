@@ -149,6 +149,36 @@ func holdUps(run *result.Run, add func(string, ...any)) {
 	}
 }
 
+// waitShare is how much of the latency waiting for others may be before it is worth a note; below waitFloor on average it
+// never is.
+const (
+	waitShare = 0.1
+	waitFloor = time.Millisecond
+)
+
+// waits says where calls spent their time behind others on this side: at the server's limit of streams, or for one of the
+// connections that users share.
+func waits(c *result.CellResult, add func(string, ...any)) {
+	note := func(step string, s *record.Stats) {
+		all := s.Latency()
+		if all.Count() == 0 {
+			return
+		}
+		mean := s.Wait.Sum() / float64(all.Count())
+		if mean >= float64(waitFloor) && s.Wait.Sum() >= waitShare*all.Sum() {
+			add("%s: calls waited %s on average, %s of their latency, for a connection or a stream that others used; connections: in the phase allows more.",
+				Name(c.Scenario, c.Phase, step, c.Target), times(mean), quantity.Value{F: s.Wait.Sum() / all.Sum(), Dim: quantity.Share})
+		}
+	}
+	if len(c.Steps) < 2 {
+		note("", c.Stats(result.Pooled, result.Judged, record.Whole))
+		return
+	}
+	for i, x := range c.Steps {
+		note(x.Name, c.Stats(result.Pooled, result.Judged, i))
+	}
+}
+
 func cellNotes(c *result.CellResult, add func(string, ...any)) {
 	place := Name(c.Scenario, c.Phase, c.Target)
 	s := c.Stats(result.Pooled, result.Every, record.Whole)
@@ -197,6 +227,7 @@ func cellNotes(c *result.CellResult, add func(string, ...any)) {
 		add("%s: the generator was late, by %s at p99 against a median latency of %s; its machine may be too busy.",
 			place, times(float64(late)), times(float64(median)))
 	}
+	waits(c, add)
 	for _, r := range c.Rounds {
 		if r.End != nil {
 			for _, n := range r.End.Notes {

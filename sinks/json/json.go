@@ -83,6 +83,7 @@ type cell struct {
 	Held      *float64         `json:"rate_held_rps"`
 	Failures  map[string]int64 `json:"failures"`
 	Statuses  map[string]int64 `json:"statuses"`
+	Protocols []string         `json:"protocols"`
 	Addresses []address        `json:"addresses"`
 	More      int              `json:"more_addresses"`
 	Verdict   *string          `json:"verdict"`
@@ -259,7 +260,7 @@ func newCell(r digest.Record) cell {
 	c := r.Cell
 	x := cell{
 		Scenario: c.Scenario, Phase: c.Phase, Stage: r.Stage, Step: r.Step, Target: c.Target, Kind: c.Kind, Shape: c.Shape, Open: c.Open, Judged: r.Judged,
-		Rounds: len(c.Rounds), Failures: map[string]int64{}, Statuses: map[string]int64{}, Addresses: []address{},
+		Rounds: len(c.Rounds), Failures: map[string]int64{}, Statuses: map[string]int64{}, Protocols: []string{}, Addresses: []address{},
 	}
 	for _, f := range digest.Figures {
 		v, ok := metric.Value(r.Stats, f.Metric)
@@ -271,6 +272,7 @@ func newCell(r digest.Record) cell {
 	}
 	if r.Stage == "" && r.Step == "" {
 		x.Held = number(c.RateHeld(result.Pooled))
+		x.Protocols = list(digest.Protocols(c))
 		var addresses []drivers.Address
 		addresses, x.More = digest.Addresses(c)
 		for _, a := range addresses {
