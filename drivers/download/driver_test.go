@@ -213,10 +213,14 @@ func TestLimit(t *testing.T) {
 			requests.Store(0)
 			b := drivertest.NewBench(t, New(), drivertest.Fields{"url": "http://" + addr, "version": version, "max_bytes": 1_000_000}, drivers.Pool{Users: 1})
 			session := b.Open()
-			for range 3 {
+			for i := range 3 {
 				r := b.Must(session)
 				if r.BytesIn != 1_000_000 {
 					t.Errorf("%d bytes came, want a million", r.BytesIn)
+				}
+				// Over HTTP/1.1 the rest ends with the connection, over HTTP/2 with the stream.
+				if r.Opened != (i == 0 || version == "1.1") {
+					t.Errorf("call %d: opened is %v", i, r.Opened)
 				}
 				if limited, err := r.Answer.Value("limited"); limited != true || err != nil {
 					t.Errorf("limited is %v, %v", limited, err)

@@ -13,6 +13,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -559,6 +560,8 @@ func blackHole(t *testing.T, s Suite) {
 	session := b.Open()
 	if r := b.Fails(t.Context(), session, timeout, drivers.Timeout); r.Service < timeout || r.Service > timeout+prompt {
 		t.Errorf("the call took %v, its deadline was %v", r.Service, timeout)
+	} else if !strings.HasPrefix(r.Err.Error(), "connecting") {
+		t.Errorf("it is not told that connecting took so long: %v", r.Err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	timer := time.AfterFunc(100*time.Millisecond, stop)

@@ -281,6 +281,9 @@ func TestKeepalive(t *testing.T) {
 		t.Errorf("%v", errs)
 	}
 	e := serve(t, serverConfig{})
+	if k := drivertest.Prepare(t, New(), fields(t, e.addr, "Unary", nil)).Endpoint().Config.(*endpoint).keepalive; k != 0 {
+		t.Errorf("connections are pinged every %v unasked", k)
+	}
 	if r := once(t, with(fields(t, e.addr, "Unary", nil), drivertest.Fields{"keepalive": 10 * time.Minute})); r.Err != nil {
 		t.Error(r.Err)
 	}

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -340,6 +342,37 @@ func TestUnannouncedClose(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
+	}
+}
+
+// A server that closes idle connections without a word costs connections, not calls: whatever the method, each call is sent
+// once, and what the server counts is what is reported.
+func TestIdleClose(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	s := serve(t, plain1, echo, func(s *httptest.Server) {
+		s.Config.IdleTimeout = 20 * time.Millisecond
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- struct{}{}
+			}
+		}
+	})
+	get := drivertest.Fields{"get": "http://" + s.addr()}
+	b := drivertest.NewBench(t, New(), get, drivers.Pool{Users: 1})
+	post := drivertest.Prepare(t, New(), drivertest.Fields{"post": "http://" + s.addr(), "body": "order"})
+	session := b.Open()
+	const pairs = 5
+	for range pairs {
+		for _, call := range []drivers.Call{b.Call, post} {
+			if r := b.DoCall(t.Context(), session, call, time.Minute); r.Err != nil || !r.Success || !r.Opened {
+				t.Errorf("%v: %v, success %v, opened %v", call, r.Err, r.Success, r.Opened)
+			}
+			<-closed
+			time.Sleep(5 * time.Millisecond) // for the close to come
+		}
+	}
+	if n := s.requests.Load(); n != 2*pairs {
+		t.Errorf("the server counted %d, want %d", n, 2*pairs)
 	}
 }
 
@@ -678,6 +711,26 @@ func TestCookies(t *testing.T) {
 				t.Errorf("a step without cookies sends %q", got)
 			}
 		})
+	}
+}
+
+// A length that is promised is not believed: nothing is allocated for it, whether the body is kept or not.
+func TestHugePromise(t *testing.T) {
+	for _, reads := range [][]string{nil, {"body"}, {"json"}} {
+		peer := drivertest.NewPeer(t, func(c net.Conn) {
+			http.ReadRequest(bufio.NewReader(c))
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9000000000000000000\r\n\r\n{")
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := do(t, drivertest.Fields{"get": "http://" + peer.Addr()}, reads...)
+		runtime.ReadMemStats(&after)
+		if drivers.KindOf(r.Err) != drivers.Reset || !strings.Contains(r.Err.Error(), "1 of 9000000000000000000 bytes") || r.BytesIn != 1 {
+			t.Errorf("reading %v: %v, %d bytes", reads, r.Err, r.BytesIn)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {
+			t.Errorf("reading %v: %d MiB were allocated", reads, grown>>20)
+		}
 	}
 }
 

@@ -162,6 +162,27 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
+// A server whose certificate has expired is told as such before the load.
+func TestExpiredServer(t *testing.T) {
+	ours := newIssuer(t)
+	cert, key := ours.pair("server", &x509.Certificate{DNSNames: []string{"api.test"}, NotAfter: time.Now().Add(-time.Hour)})
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, p := range map[string]protocols{"1.1": secure1, "2": secure2} {
+		s := serve(t, p, nil, func(s *httptest.Server) { s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}} })
+		b := drivertest.NewBench(t, New(), drivertest.Fields{"get": s.URL, "version": version,
+			"tls": drivertest.Fields{"ca": filepath.Join(ours.dir, "ca.pem"), "server_name": "api.test"}}, drivers.Pool{Users: 1})
+		if err := b.Client.Probe(t.Context()); drivers.KindOf(err) != drivers.TLS || !strings.Contains(err.Error(), "expired") {
+			t.Errorf("HTTP/%s: got %v (%v)", version, err, drivers.KindOf(err))
+		}
+		if n := s.requests.Load(); n != 0 {
+			t.Errorf("HTTP/%s: %d requests came through", version, n)
+		}
+	}
+}
+
 // Roots of the run are trusted besides the system's.
 func TestRoots(t *testing.T) {
 	s := serve(t, secure1, nil)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	gomysql "github.com/go-sql-driver/mysql"
+
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/drivers/drivertest"
 	"github.com/planrun/planrun/drivers/sql/sqltest"
@@ -54,8 +56,28 @@ func (s *shared) get(t testing.TB, start func(testing.TB) *sqltest.Server) *sqlt
 	return s.server
 }
 
+// said is what MySQL's library has logged on its own: nothing, whatever happens to connections, as it would stand among the
+// output of a run.
+var said logged
+
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) Print(v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprint(v...))
+}
+
 func TestMain(m *testing.M) {
+	gomysql.SetLogger(&said)
 	code := m.Run()
+	if len(said.lines) > 0 {
+		fmt.Printf("the library logged\n%s\n", strings.Join(said.lines, "\n"))
+		code = 1
+	}
 	for _, s := range []*shared{&servers.postgres, &servers.mariadb} {
 		if s.stop != nil {
 			s.stop()
