@@ -16,26 +16,51 @@ import (
 	"github.com/planrun/planrun/drivers/dial"
 )
 
-// http2 makes one attempt on a stream. again says that nothing was sent because the connection had ended before.
+// carrier is a connection of HTTP/2 or HTTP/3, which carries many exchanges at the same time.
+type carrier interface {
+	// RoundTrip is the library's own.
+	RoundTrip(*http.Request) (*http.Response, error)
+	// spare gives up what was reserved for a request that is not sent after all.
+	spare()
+	// unsent tells of an error of RoundTrip that nothing was sent, because the connection had ended before.
+	unsent(error) bool
+	// cause is why the connection ended, where that says more than such an error; nil otherwise.
+	cause() error
+}
+
+func (m *multiplexed) RoundTrip(r *http.Request) (*http.Response, error) { return m.conn.RoundTrip(r) }
+func (m *multiplexed) spare()                                            { m.conn.Release() }
+func (m *multiplexed) cause() error                                      { return m.watch.cause() }
+
+func (m *multiplexed) unsent(err error) bool {
+	return strings.Contains(err.Error(), "http2: client conn not usable")
+}
+
+// http2 makes one attempt on a stream that was reserved. again says that nothing was sent because the connection had
+// ended before.
 func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) (again bool, err error) {
-	start := time.Now()
 	defer c.streams.give(m)
-	out.Protocol = "HTTP/2"
+	return s.carry(ctx, m, "HTTP/2", r, in, out, sink)
+}
+
+// carry makes one attempt over a connection. again says that nothing was sent because it had ended before.
+func (s *Session) carry(ctx context.Context, over carrier, protocol string, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) (again bool, err error) {
+	start := time.Now()
+	out.Protocol = protocol
 	s.limit = s.limit.begin(in.Deadline)
 	defer s.limit.end()
 	s.attend(nil, s.limit)
 	defer s.leave()
 	if ctx.Err() != nil {
-		m.conn.Release()
+		over.spare()
 		return false, dial.Fail(ctx, "sending the request", ctx.Err())
 	}
-
 	request, sent, err := s.prepare(r)
 	if err != nil {
-		m.conn.Release()
+		over.spare()
 		return false, err
 	}
-	response, err := m.conn.RoundTrip(request)
+	response, err := over.RoundTrip(request)
 	first := time.Now()
 	if sent != nil {
 		defer func() {
@@ -47,18 +72,18 @@ func (s *Session) http2(ctx context.Context, c *Client, m *multiplexed, r *Reque
 		}()
 	}
 	if err != nil {
-		if strings.Contains(err.Error(), "http2: client conn not usable") && !out.Opened {
+		if over.unsent(err) && !out.Opened && s.limit.Err() == nil {
 			return true, nil
 		}
 		dial.Add(&out.TTFB, first.Sub(start))
-		if cause := m.watch.cause(); cause != nil && s.limit.Err() == nil {
+		if cause := over.cause(); cause != nil && s.limit.Err() == nil {
 			err = cause
 		}
 		return false, s.failedStream("waiting for the answer", err)
 	}
 	defer s.hangUp(response.Body)
 	dial.Add(&out.TTFB, first.Sub(start))
-	s.resp.begin(response.StatusCode, "HTTP/2")
+	s.resp.begin(response.StatusCode, protocol)
 	s.resp.head2 = response.Header
 	s.resp.promised = response.ContentLength
 	out.Status = response.StatusCode

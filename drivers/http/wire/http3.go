@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -288,7 +289,7 @@ func (s *Session) http3(ctx context.Context, c *Client, r *Request, in *drivers.
 		if err != nil {
 			return err
 		}
-		again, err := s.associated(ctx, a, r, in, out, sink)
+		again, err := s.carry(ctx, a, "HTTP/3", r, in, out, sink)
 		if again {
 			c.datagrams.leave(a)
 		}
@@ -299,57 +300,14 @@ func (s *Session) http3(ctx context.Context, c *Client, r *Request, in *drivers.
 	}
 }
 
-// associated makes one attempt on a connection. again says that nothing was sent because the connection had ended before.
-func (s *Session) associated(ctx context.Context, a *association, r *Request, in *drivers.Input, out *drivers.Outcome, sink Sink) (again bool, err error) {
-	start := time.Now()
-	out.Protocol = "HTTP/3"
-	s.limit = s.limit.begin(in.Deadline)
-	defer s.limit.end()
-	s.attend(nil, s.limit)
-	defer s.leave()
-	if ctx.Err() != nil {
-		return false, dial.Fail(ctx, "sending the request", ctx.Err())
-	}
-	request, sent, err := s.prepare(r)
-	if err != nil {
-		return false, err
-	}
-	if sent != nil {
-		defer func() {
-			n := sent.read.Load()
-			out.BytesOut += n
-			if n < sent.Size() {
-				s.msg.body = nil // it may be read still: the next call needs memory of its own
-			}
-		}()
-	}
-	response, err := a.http.RoundTrip(request)
-	first := time.Now()
-	if err != nil {
-		if unusable(err) && !out.Opened && s.limit.Err() == nil {
-			return true, nil
-		}
-		dial.Add(&out.TTFB, first.Sub(start))
-		return false, s.failedStream("waiting for the answer", err)
-	}
-	defer response.Body.Close()
-	dial.Add(&out.TTFB, first.Sub(start))
-	s.resp.begin(response.StatusCode, "HTTP/3")
-	s.resp.head2 = response.Header
-	s.resp.promised = response.ContentLength
-	out.Status = response.StatusCode
+func (a *association) RoundTrip(r *http.Request) (*http.Response, error) { return a.http.RoundTrip(r) }
+func (a *association) spare()                                            {}
+func (a *association) cause() error                                      { return nil }
 
-	buf := buffers.get(s.buffer)
-	defer buffers.put(buf)
-	s.flow.begin(s, response.Body, *buf, r.Stall)
-	err = s.drain(ctx, r, &s.flow, nil, in, out, sink)
-	dial.Add(&out.Transfer, time.Since(first))
-	return false, err
+// unsent goes by the text: the library has a type of its own for this, which it does not export.
+func (a *association) unsent(err error) bool {
+	return strings.HasPrefix(err.Error(), "http3: conn unusable")
 }
-
-// unusable tells whether no stream could be opened, so that nothing was sent. The library has a type of its own for this,
-// which it does not export.
-func unusable(err error) bool { return strings.HasPrefix(err.Error(), "http3: conn unusable") }
 
 // quicFailure makes the error of an operation over QUIC. ok is false for errors that are not of QUIC.
 func quicFailure(doing string, err error) (failure error, ok bool) {
