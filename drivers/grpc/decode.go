@@ -122,7 +122,8 @@ func (s *schema) fromWellKnown(m protoreflect.Message) (any, bool) {
 		text, ok := rfc3339(get(1).Int(), get(2).Int())
 		return text, ok
 	case name == "google.protobuf.Duration":
-		return secondsText(get(1).Int(), get(2).Int()), true
+		text, ok := secondsText(get(1).Int(), get(2).Int())
+		return text, ok
 	case name == "google.protobuf.FieldMask":
 		return maskPaths(get(1).List()), true
 	case name == "google.protobuf.Struct", name == "google.protobuf.ListValue":
@@ -156,21 +157,32 @@ func maskPaths(list protoreflect.List) any {
 	return strings.Join(paths, ",")
 }
 
-// fromAny opens a google.protobuf.Any as JSON has it; a message of an unknown type stays bytes.
+// rawKey is the member of an Any that has its content as it is, where it can't be opened. JSON has no form for that.
+const rawKey = "@bytes"
+
+// fromAny opens a google.protobuf.Any as JSON has it; a message of an unknown type, or one that is none, stays bytes.
 func (s *schema) fromAny(url string, data []byte) any {
 	if url == "" {
 		return map[string]any{}
 	}
-	if d, err := s.files.FindDescriptorByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])); err == nil {
-		if md, ok := d.(protoreflect.MessageDescriptor); ok {
-			if v, err := s.decode(md, data); err == nil {
-				if fields, ok := v.(map[string]any); ok && !freeForm(md.FullName()) {
-					fields["@type"] = url
-					return fields
-				}
-				return map[string]any{"@type": url, "value": v}
+	if md := s.typeOf(url); md != nil && strings.Contains(url, "/") {
+		if v, err := s.decode(md, data); err == nil {
+			if fields, ok := v.(map[string]any); ok && !freeForm(md.FullName()) {
+				fields["@type"] = url
+				return fields
 			}
+			return map[string]any{"@type": url, "value": v}
 		}
 	}
-	return map[string]any{"@type": url, "value": base64.StdEncoding.EncodeToString(data)}
+	return map[string]any{"@type": url, rawKey: base64.StdEncoding.EncodeToString(data)}
+}
+
+// typeOf finds the message that the URL of an Any names by what stands behind its last slash; nil if there is none.
+func (s *schema) typeOf(url string) protoreflect.MessageDescriptor {
+	d, err := s.files.FindDescriptorByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
+	if err != nil {
+		return nil
+	}
+	md, _ := d.(protoreflect.MessageDescriptor)
+	return md
 }

@@ -379,12 +379,24 @@ var wrongMapKey = []byte("2\x0100000\xba\x01\a\b0\n\x01000")
 // A field mask whose path ends in a space.
 var oddMask = []byte("\x8a\x02\x06\n\x041ex ")
 
+// An Any of a known type with content that is no message of it, and one whose URL has no slash.
+var (
+	brokenAny       = []byte("\x82\x02\x22\n\x14x/demo.v1.Everything\x12\n1000000000")
+	anyWithoutSlash = []byte("\x82\x02\x14\n\x12demo.v1.Everything")
+)
+
+// A Duration of more than a second of nanoseconds.
+var wrongDuration = []byte("\xe2\x01\x0b\x10\x80\xb6\xca\x91\xf8\xff\xff\xff\xff\x01")
+
 // Whatever bytes an answer has, decoding ends with a value or an error, and what decodes is encoded to the same again.
 func FuzzDecode(f *testing.F) {
 	s := testSchema(f, "everything.proto")
 	md := messageType(f, s, "demo.v1.Everything")
 	f.Add(wrongMapKey)
 	f.Add(oddMask)
+	f.Add(brokenAny)
+	f.Add(anyWithoutSlash)
+	f.Add(wrongDuration)
 	for _, test := range messages {
 		p, faults := compile(s, md, treeFrom(f, test.tree))
 		if faults != nil {
@@ -434,6 +446,59 @@ func TestDecodeOddFieldMask(t *testing.T) {
 		if diff := cmp.Diff(any(paths), got.(map[string]any)["mask"]); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	}
+}
+
+// A Timestamp or Duration that is not valid has no text: its fields are shown.
+func TestDecodeWrongTimes(t *testing.T) {
+	s := testSchema(t, "everything.proto")
+	md := messageType(t, s, "demo.v1.Everything")
+	for _, wrong := range []map[string]any{
+		{"seconds": int64(0), "nanos": int64(-2110612736)},
+		{"seconds": int64(1), "nanos": int64(-1)},
+		{"seconds": int64(315_576_000_001), "nanos": int64(0)},
+		{"seconds": int64(math.MinInt64), "nanos": int64(0)},
+	} {
+		p, faults := compile(s, md, treeFrom(t, drivertest.Fields{"took": drivertest.Fields(wrong)}))
+		if faults != nil {
+			t.Fatal(faults)
+		}
+		b, _ := p.constant()
+		got, err := s.decode(md, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(any(wrong), got.(map[string]any)["took"]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// An Any that can't be opened is its bytes, which can be sent again as they are.
+func TestDecodeClosedAny(t *testing.T) {
+	s := testSchema(t, "everything.proto")
+	md := messageType(t, s, "demo.v1.Everything")
+	for _, want := range []map[string]any{
+		{"@type": "x/demo.v1.Everything", "@bytes": "MTAwMDAwMDAwMA=="},
+		{"@type": "demo.v1.Everything", "@bytes": ""},
+		{"@type": "type.googleapis.com/demo.v1.Unknown", "@bytes": "AAEC"},
+	} {
+		p, faults := compile(s, md, treeFrom(t, drivertest.Fields{"any": drivertest.Fields(want)}))
+		if faults != nil {
+			t.Fatal(faults)
+		}
+		b, _ := p.constant()
+		got, err := s.decode(md, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(any(want), got.(map[string]any)["any"]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	_, faults := compile(s, md, treeFrom(t, drivertest.Fields{"any": drivertest.Fields{"@type": "x/y", "@bytes": "?"}}))
+	if len(faults) != 1 || strings.Join(faults[0].path, ".") != "any.@bytes" {
+		t.Errorf("%+v", faults)
 	}
 }
 

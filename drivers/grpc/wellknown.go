@@ -207,17 +207,19 @@ func (e *encoder) any(md protoreflect.MessageDescriptor, tree any) {
 		e.fault("a google.protobuf.Any needs the type of its message", `add "@type": type.googleapis.com/package.Message`)
 		return
 	}
-	name := url[strings.LastIndexByte(url, '/')+1:]
-	if !strings.Contains(url, "/") {
-		url = "type.googleapis.com/" + url
+	if len(rest) == 1 && rest[0].key == rawKey {
+		e.rawAny(md, url, rest[0].value)
+		return
 	}
-	d, err := e.schema.files.FindDescriptorByName(protoreflect.FullName(name))
-	inner, ok := d.(protoreflect.MessageDescriptor)
-	if err != nil || !ok {
+	inner := e.schema.typeOf(url)
+	if inner == nil {
 		e.push("@type")
-		e.fault(fmt.Sprintf("there is no message %q", name), "")
+		e.fault(fmt.Sprintf("there is no message %q", url[strings.LastIndexByte(url, '/')+1:]), "")
 		e.pop()
 		return
+	}
+	if !strings.Contains(url, "/") {
+		url = "type.googleapis.com/" + url
 	}
 	e.buf = protowire.AppendTag(e.buf, 1, protowire.BytesType)
 	e.buf = protowire.AppendString(e.buf, url)
@@ -235,6 +237,15 @@ func (e *encoder) any(md protoreflect.MessageDescriptor, tree any) {
 	})
 }
 
+// rawAny writes an Any whose content is given as bytes in Base64, of a type that need not be known.
+func (e *encoder) rawAny(md protoreflect.MessageDescriptor, url string, content any) {
+	e.buf = protowire.AppendTag(e.buf, 1, protowire.BytesType)
+	e.buf = protowire.AppendString(e.buf, url)
+	e.push(rawKey)
+	e.field(md.Fields().ByNumber(2), content)
+	e.pop()
+}
+
 func hasField(md protoreflect.MessageDescriptor, name protoreflect.Name) bool {
 	return md.Fields().ByName(name) != nil
 }
@@ -248,8 +259,13 @@ func rfc3339(seconds, nanos int64) (text string, ok bool) {
 	return t.Format(time.RFC3339Nano), true
 }
 
-// secondsText is the text of a Duration, in seconds with as many decimals as it needs.
-func secondsText(seconds, nanos int64) string {
+// secondsText is the text of a Duration, in seconds with as many decimals as it needs; ok is false of one that is not valid:
+// beyond 10 000 years, a second or more of nanoseconds, or two signs.
+func secondsText(seconds, nanos int64) (text string, ok bool) {
+	const most = 315_576_000_000
+	if seconds < -most || seconds > most || nanos <= -1e9 || nanos >= 1e9 || seconds < 0 && nanos > 0 || seconds > 0 && nanos < 0 {
+		return "", false
+	}
 	sign := ""
 	if seconds < 0 || nanos < 0 {
 		sign, seconds, nanos = "-", -seconds, -nanos
@@ -258,5 +274,5 @@ func secondsText(seconds, nanos int64) string {
 	if nanos != 0 {
 		s += strings.TrimRight(fmt.Sprintf(".%09d", nanos), "0")
 	}
-	return s + "s"
+	return s + "s", true
 }
