@@ -73,7 +73,7 @@ go test -race -timeout 5m -tags http3 ./drivers/http/... ./drivers/download/...
 # What people write themselves, plans and expressions, is tried longest.
 fuzz() { # folder, target
 	[ -n "$long" ] || { go test -run '^$' -fuzz "^$2\$" -fuzztime 10000x -timeout 10m "$1"; return; }
-	local seconds=60 log
+	local seconds=30 log
 	case "$1" in ./engine/plan | ./engine/expression) seconds=600 ;; esac
 	log=$(mktemp)
 	if ! go test -run '^$' -fuzz "^$2\$" -fuzztime "${seconds}s" -timeout 30m "$1" | tee "$log"; then
