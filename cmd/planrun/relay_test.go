@@ -125,7 +125,7 @@ scenarios:
       - sequential: {name: cold, count: 5}
       - sequential: {name: warm, count: 5, warmup: 1}
     assert:
-      - cold.opened == 1 and cold.max >= 1s and cold.tls.max >= 1s
+      - cold.opened == 1
       - cold.ttfb.max < 1s and cold.p50 < 1s
       - warm.opened == 0 and warm.max < 1s
 `, server.URL))
@@ -133,6 +133,13 @@ scenarios:
 		t.Errorf("exit %d:\n%s", exit, printed)
 	}
 	contains(t, printed, " tls p50 ")
+	// As an assertion it would be in doubt wherever the processors are busy.
+	cold := run.Find("s", "cold", "target").Stats(result.Pooled, result.Judged, record.Whole)
+	longest, _ := cold.Latency().Max()
+	shook, _ := cold.TLS.Max()
+	if longest < int64(time.Second) || shook < int64(time.Second) {
+		t.Errorf("the first call took %v, its handshake %v", time.Duration(longest), time.Duration(shook))
+	}
 	if s := run.Find("s", "warm", "target").Stats(result.Pooled, result.Judged, record.Whole); s.TLS.Count() != 0 || s.Count() != 5 {
 		t.Errorf("%d of %d calls after the warm-up shook hands", s.TLS.Count(), s.Count())
 	}

@@ -56,15 +56,16 @@ var calms = [...]float64{0.99, 0.95, 0.9, 0.995, 0.98, 0.998, 0.999, 1, 0.75, 0.
 type Reading struct {
 	Addresses []*expression.Address
 	Stats     []*record.Stats // of all the addresses, and of what they are compared with
-	Compares  bool            // several cells, or an earlier run
+	Compares  bool            // several cells or stages, or an earlier run
 	Judge     func(View) expression.Judgement
 }
 
 // Doubt says why a judgement is not trusted, "" if it is: it turns when what the generator did itself is taken away, which
 // is its lateness, its hold-ups, and the failures for which this machine had no descriptors or ports left.
 //
-// A slow generator makes times longer, rates lower and time-outs more, never the other way: so it can fail an assertion on
-// one cell, and not pass it. A comparison it can turn either way.
+// A slow generator makes times longer, rates lower and time-outs more, never the other way. So it fails most assertions on one
+// cell rather than passing them, and one that is true however slow it was stays so. But it can also pass those that want a
+// time long, or a time short beside another one, and a comparison it can turn either way.
 func (r *Reading) Doubt(measured expression.Judgement) string {
 	if without := r.Judge(withoutLag); without.Truth != measured.Truth {
 		return "the generator's own lateness decides it: without it " + figures(without)
@@ -77,9 +78,9 @@ func (r *Reading) Doubt(measured expression.Judgement) string {
 	}
 	share, text := heldUp(r.Stats)
 	switch {
-	case share == 0 || measured.Truth == expression.True && !r.Compares:
+	case share == 0:
 		return ""
-	case share > starved && !r.Compares:
+	case share > starved && !r.Compares && measured.Truth != expression.True:
 		return text + ": what was measured may be its own slowness"
 	}
 	without := r.Judge(withoutHoldUps(1 - share))
@@ -184,7 +185,8 @@ func (b *bench) reading(addresses []*expression.Address, bound binding, stats fu
 		r.Compares = r.Compares || a.Metric.Diff != "" || a.Metric.Previous ||
 			either(a.Target, bound.target) != either(first.Target, bound.target) ||
 			either(a.Phase, bound.phase) != either(first.Phase, bound.phase) ||
-			either(a.Scenario, bound.scenario) != either(first.Scenario, bound.scenario)
+			either(a.Scenario, bound.scenario) != either(first.Scenario, bound.scenario) ||
+			a.Stage != first.Stage || a.Ramp != first.Ramp
 	}
 	return r
 }

@@ -290,6 +290,11 @@ func TestHoldUpsOfTheGenerator(t *testing.T) {
 		{"a share in time", tail(50, 900), held(20, 30), "within(100ms) >= 99%", result.Inconclusive, "at best, the value is 100%"},
 		{"a rate", same(100, 10), held(20, 30), "rps >= 12/s", result.Inconclusive, ""},
 		{"a rate far too low", same(100, 10), held(5, 30), "rps >= 100/s", result.Failed, ""},
+		{"long through hold-ups", append(same(40, 20), same(60, 40)...), held(5, 30), "p50 > 35ms", result.Inconclusive, "held up for 5% of the time"},
+		{"longer than hold-ups make it", same(100, 400), held(5, 30), "p50 > 35ms", result.Passed, ""},
+		{"a rate that is low through hold-ups", same(100, 10), held(20, 30), "rps < 12/s", result.Inconclusive, ""},
+		{"time-outs that are wanted", fail(same(1000, 10), 100, drivers.Timeout), held(20, 30), "error_rate > 5%", result.Inconclusive, ""},
+		{"refusals that are wanted", fail(same(1000, 10), 100, drivers.Refused), held(60, 30), "error_rate > 5%", result.Passed, ""},
 		{"late through a hold-up", late(same(100, 10), 100, 50*ms), held(20, 50), "lag.p99 < 1ms", result.Failed, ""},
 	} {
 		r := newRecorded(t, "a")
@@ -348,6 +353,36 @@ func TestHoldUpsAreThoseOfTheStage(t *testing.T) {
 		}
 		if row := r.judge("p99 < 25ms").Rows[0]; row.Outcome != outcome {
 			t.Errorf("held up in second %d: %s, want %s\n%s", second, row.Outcome, outcome, strings.Join(row.Detail, "\n"))
+		}
+	}
+}
+
+// Stages follow each other, so that the generator may have been held up in one and not in the other.
+func TestHoldUpsOfOneStage(t *testing.T) {
+	for _, test := range []struct {
+		late    int64
+		outcome result.Outcome
+	}{{0, result.Passed}, {30, result.Inconclusive}} {
+		r := newRecorded(t, "a")
+		c := r.cell("a", 0, func(c *result.Cell) {
+			c.Stages = []result.Stage{
+				{Name: "calm", Kind: "hold", Judged: true, Length: time.Second},
+				{Name: "peak", Kind: "hold", Judged: true, Start: time.Second, Length: time.Second},
+			}
+		})
+		list := slices.Concat(same(80, 10), same(20, 60), same(100, 50))
+		for i := range list[100:] {
+			list[100+i].Stage = 1
+		}
+		r.round(c, list)
+		for i, late := range []int64{test.late, 0} {
+			h := new(record.Histogram)
+			h.RecordN(0, 40)
+			h.RecordN(late*ms, 60)
+			r.add(&result.Interval{Cell: c, Second: i, Probe: h})
+		}
+		if row := r.judge("peak.p95 < calm.p95").Rows[0]; row.Outcome != test.outcome {
+			t.Errorf("held up by %d ms before the peak: %s, want %s\n%s", test.late, row.Outcome, test.outcome, strings.Join(row.Detail, "\n"))
 		}
 	}
 }
