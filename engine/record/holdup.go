@@ -1,6 +1,7 @@
 package record
 
 import (
+	"iter"
 	"math"
 	"time"
 
@@ -61,7 +62,7 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	// Half of the time it is as late as it always is, on this machine and with this load.
 	usual, _ := s.Probe.Quantile(min(calm, 0.5))
 	held, _ := s.HeldUp()
-	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps), of: s.coarsely}
+	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps), of: s.ascending}
 
 	x := s.WithoutLag().view()
 	left := int64(math.Round(hit * float64(x.Due())))
@@ -92,8 +93,16 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	return x
 }
 
-// coarsely returns the histogram of a series of s, which is made once for all the views that ask.
-func (s *Stats) coarsely(x *Series) *Histogram {
+// fine is up to how many values those of a series are taken one by one. Only above that is a histogram worth its memory: there
+// are few series of so many, but one for each part of the time in each window of an hour.
+const fine = 4096
+
+// ascending yields the values of a series of s in ascending order. The histogram of a long one is made once for all the views
+// that ask.
+func (s *Stats) ascending(x *Series) iter.Seq2[int64, int64] {
+	if x.Count() <= fine {
+		return x.Values()
+	}
 	s.derive.Lock()
 	defer s.derive.Unlock()
 	h := s.coarse[x]
@@ -104,7 +113,7 @@ func (s *Stats) coarsely(x *Series) *Histogram {
 		}
 		s.coarse[x] = h
 	}
-	return h
+	return h.Values()
 }
 
 // relief is by how much times get better.
@@ -112,7 +121,7 @@ type relief struct {
 	hit  float64 // share of the slowest, which become as quick as the quickest
 	less int64   // what is taken from each
 	any  float64 // share of those that may have been hit at all
-	of   func(*Series) *Histogram
+	of   func(*Series) iter.Seq2[int64, int64]
 }
 
 // allHit is the probability of all values having been hit, above which the quickest is no proof of what is possible.
@@ -131,7 +140,7 @@ func (r relief) series(s *Series, more int64) *Series {
 	}
 	h.RecordN(quickest, hit+more)
 	left := s.Count() - hit
-	for v, n := range r.of(s).Values() {
+	for v, n := range r.of(s) {
 		n = min(n, left)
 		h.RecordN(max(v-r.less, quickest), n)
 		if left -= n; left == 0 {

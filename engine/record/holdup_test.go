@@ -102,3 +102,19 @@ func TestWithoutHoldUpsOfOneAnswer(t *testing.T) {
 		t.Errorf("six answers of 30 ms could have come after %v", time.Duration(v))
 	}
 }
+
+// Windows have few values each, and are many: what is worked out of one is not kept with it. Long series are gone through once.
+func TestWithoutHoldUpsKeepsNothingOfShortSeries(t *testing.T) {
+	late := map[int64]int64{0: 80, 5: 20}
+	for n, kept := range map[int]int{100: 0, fine + 1: 1} {
+		latencies := make([]int64, n)
+		for i := range latencies {
+			latencies[i] = int64(10 + i%20)
+		}
+		s := probed(answers(latencies...), late)
+		s.WithoutHoldUps(0.9)
+		if len(s.coarse) != kept {
+			t.Errorf("%d values: %d histograms are kept, want %d", n, len(s.coarse), kept)
+		}
+	}
+}
