@@ -167,6 +167,9 @@ func (r *Run) Add(f Frame) error {
 		}
 		r.Header = *f
 	case *Cell:
+		if f.IsCapacity() && len(f.Stages) > 0 {
+			return errors.New("a capacity search has stages before its trials")
+		}
 		r.Cells = append(r.Cells, &CellResult{
 			Cell: *f, Index: len(r.Cells), samples: r.Samples, budget: r.budget, parts: map[part]*record.Stats{},
 		})
@@ -435,9 +438,14 @@ func (c *CellResult) selects(want, stage int) bool {
 	return want == stage
 }
 
+// Ran tells whether a stage is of a round: all are but the trials of a search, each of which belongs to one.
+func (c *CellResult) Ran(round, stage int) bool {
+	return !c.IsCapacity() || stage < len(c.Trials) && c.Trials[stage].Round == round
+}
+
 // length is how long a stage lasted by plan, or until the round was cut short; 0 where a count drives it.
 func (c *CellResult) length(round, stage int) time.Duration {
-	if len(c.Stages) == 0 || c.IsCapacity() && (stage >= len(c.Trials) || c.Trials[stage].Round != round) {
+	if len(c.Stages) == 0 || !c.Ran(round, stage) {
 		return 0
 	}
 	s, r := &c.Stages[stage], c.Rounds[round]
@@ -465,6 +473,9 @@ func (c *CellResult) probe(rounds, stages []int) *record.Histogram {
 	all := new(record.Histogram)
 	for _, r := range rounds {
 		for _, g := range stages {
+			if !c.Ran(r, g) {
+				continue
+			}
 			from, to := time.Duration(0), time.Duration(math.MaxInt64)
 			if len(c.Stages) > 0 {
 				from = c.Stages[g].Start

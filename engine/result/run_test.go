@@ -344,3 +344,36 @@ func TestSlug(t *testing.T) {
 		t.Errorf("%d characters", n)
 	}
 }
+
+// Trials of a search are counted from the release of their own round, so that those of two rounds are at the same times. What the
+// probe found in one round says nothing of a trial of the other.
+func TestProbeOfATrialIsThatOfItsRound(t *testing.T) {
+	r := NewRun()
+	add := func(f Frame) {
+		t.Helper()
+		if err := r.Add(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(&Header{Version: Version})
+	add(&Cell{Kind: "capacity", Rounds: 2})
+	for round := range 2 {
+		add(&Round{Round: round})
+		add(&Trial{Round: round, Stage: round, Rate: 10, Length: time.Second})
+		h := new(record.Histogram)
+		h.RecordN(int64(round)*int64(time.Second), int64(100+round))
+		add(&Interval{Round: round, Probe: h})
+		add(&RoundEnd{Round: round})
+	}
+	for stage, want := range []int64{100, 101} {
+		if got := r.Cells[0].Stats(Pooled, stage, record.Whole).Probe.Count(); got != want {
+			t.Errorf("trial %d has %d moments of the probe, want %d", stage, got, want)
+		}
+	}
+	if got := r.Cells[0].Stats(Pooled, Every, record.Whole).Probe.Count(); got != 201 {
+		t.Errorf("all trials have %d moments of the probe, want 201", got)
+	}
+	if err := r.Add(&Cell{Kind: "capacity", Stages: []Stage{{Kind: "trial", Judged: true}}}); err == nil {
+		t.Error("a search has a stage that is no trial of it")
+	}
+}
