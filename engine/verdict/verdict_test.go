@@ -1,7 +1,10 @@
 package verdict
 
 import (
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -384,6 +387,45 @@ func TestHoldUpsOfOneStage(t *testing.T) {
 		if row := r.judge("peak.p95 < calm.p95").Rows[0]; row.Outcome != test.outcome {
 			t.Errorf("held up by %d ms before the peak: %s, want %s\n%s", test.late, row.Outcome, test.outcome, strings.Join(row.Detail, "\n"))
 		}
+	}
+}
+
+// An earlier run may lack the cell that a window is compared with, whatever a results file asks for.
+func TestWindowsWithoutAnEarlierCell(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.msgpack")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := result.NewWriter(file)
+	for _, f := range []result.Frame{
+		&result.Header{Version: result.Version, Samples: true, Targets: []result.Target{{Name: "a"}}},
+		&result.Cell{Scenario: "http", Phase: "load", Target: "a", Rounds: 1, Stages: []result.Stage{{Kind: "hold", Judged: true, Length: time.Second}}},
+		&result.Round{},
+		&result.Block{Samples: same(100, 10)},
+		&result.RoundEnd{Length: time.Second},
+	} {
+		if err := w.Frame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Flush(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	run, err := result.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := newRecorded(t, "a")
+	j, err := Judge(run, Case{
+		Assertions: []result.Assertion{{Text: "change(p50, previous) < 10%", Place: "plan.yaml:1:1", Window: time.Second}},
+		Previous:   earlier.Run,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := j.Rows[0]; row.Outcome != result.NoData {
+		t.Errorf("%s, want no data: %q", row.Outcome, row.Detail)
 	}
 }
 

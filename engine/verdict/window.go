@@ -56,10 +56,16 @@ func (b *bench) readWindows(written []result.Assertion) error {
 	if err != nil {
 		return fmt.Errorf("can't read the samples for windows: %w", err)
 	}
+	probes := map[windowKey]*record.Histogram{} // the steps of a window share one
 	for key, stats := range b.windows {
-		c := b.run.Cells[key.cell]
-		from := c.Stages[key.stage].Start + time.Duration(key.number)*key.length
-		stats.Probe = c.Probe(key.round, from, from+key.length)
+		at := key
+		at.step = record.Whole
+		if _, known := probes[at]; !known {
+			c := b.run.Cells[key.cell]
+			from := c.Stages[key.stage].Start + time.Duration(key.number)*key.length
+			probes[at] = c.Probe(key.round, from, from+key.length)
+		}
+		stats.Probe = probes[at]
 	}
 	return nil
 }
@@ -157,16 +163,13 @@ func (b *bench) windowsOf(a *expression.Address, bound binding, length time.Dura
 			case a.Stage != "":
 				reads = stage.Name == a.Stage
 			}
-			if !reads {
+			if !reads || !c.Ran(r, g) {
 				continue
 			}
 			end := stage.Length
 			if round.End == nil || round.End.Interrupted {
 				// What was not measured to its end has no last window.
 				end = c.Stats(r, g, record.Whole).Length
-			}
-			if c.IsCapacity() && c.Trials[g].Round != r {
-				continue
 			}
 			for n := range min(int(end/length), mostWindows) {
 				list = append(list, window{r, g, n, stage.Start + time.Duration(n)*length})
@@ -178,6 +181,9 @@ func (b *bench) windowsOf(a *expression.Address, bound binding, length time.Dura
 
 func (b *bench) windowStats(a *expression.Address, bound binding, length time.Duration, w window) *record.Stats {
 	c := b.cell(a, bound)
+	if c == nil { // an earlier run, or a reference target, that has no such cell
+		return nil
+	}
 	step := record.Whole
 	if a.Step != "" && len(c.Steps) > 1 {
 		step, _ = c.Step(a.Step, a.Around)
