@@ -28,15 +28,16 @@ const (
 )
 
 // watch looks at what was measured so far of a cell, over its rounds, for the assertions that end the run. Those with a window
-// look at each whole window of a round once it is over.
+// look at each whole window of a round once, and forget it then, as an hour has many. They wait until all that was due in it has
+// ended: before that only what was quick is there, to answer or to fail.
 type watch struct {
 	cell       *result.Cell
 	assertions []*plan.Assertion
 	whole      tally
-	lengths    []time.Duration // of windows
-	windows    map[watchedWindow]*tally
-	changed    map[watchedWindow]bool // since they were last looked at
-	looked     time.Duration          // since the release of the round
+	lengths    []time.Duration          // of windows
+	windows    map[watchedWindow]*tally // that nobody has looked at
+	looked     time.Duration            // since the release of the round
+	settled    time.Duration            // windows that end up to here were looked at
 }
 
 // tally is what was measured in some time.
@@ -96,47 +97,48 @@ func newWatch(p *plan.Plan, c *result.Cell) *watch {
 
 // begin readies for another round.
 func (w *watch) begin() {
-	w.looked = 0
-	w.windows, w.changed = map[watchedWindow]*tally{}, map[watchedWindow]bool{}
+	w.looked, w.settled = 0, 0
+	w.windows = map[watchedWindow]*tally{}
 }
 
 // add takes in a sample.
 func (w *watch) add(round int, s *record.Sample) {
 	w.whole.add(round, s)
-	w.eachWindow(int(s.Stage), time.Duration(s.Due), func(at watchedWindow, x *tally) {
-		x.add(round, s)
-		w.changed[at] = true
-	})
+	w.eachWindow(int(s.Stage), time.Duration(s.Due), func(x *tally) { x.add(round, s) })
 }
 
 // probed takes in how late the probe was at a time since the release.
 func (w *watch) probed(at, late time.Duration) {
 	w.whole.probe.Record(int64(late))
-	w.eachWindow(stageAt(w.cell.Stages, at), at, func(_ watchedWindow, x *tally) { x.probe.Record(int64(late)) })
+	w.eachWindow(stageAt(w.cell.Stages, at), at, func(x *tally) { x.probe.Record(int64(late)) })
 }
 
-// eachWindow yields the windows of a stage in which a time is, one of each length.
-func (w *watch) eachWindow(stage int, t time.Duration, yield func(watchedWindow, *tally)) {
+// eachWindow yields the windows of a stage in which a time is and that will be looked at, one of each length.
+func (w *watch) eachWindow(stage int, t time.Duration, yield func(*tally)) {
 	if stage < 0 || stage >= len(w.cell.Stages) {
 		return
 	}
 	for _, length := range w.lengths {
 		at := watchedWindow{length, stage, int((t - w.cell.Stages[stage].Start) / length)}
+		if end, whole := at.end(w.cell); !whole || end <= w.settled {
+			continue
+		}
 		if w.windows[at] == nil {
 			w.windows[at] = new(tally)
 		}
-		yield(at, w.windows[at])
+		yield(w.windows[at])
 	}
 }
 
-// look judges what was measured until now, the time since the release. It returns the assertion that is false of it, with
-// the reason; nil if there is none. An assertion that the generator itself may have made false ends nothing.
-func (w *watch) look(now time.Duration) (*plan.Assertion, string) {
+// look judges what was measured until now. All that was due before settled has ended and was taken in. Both are since the release.
+// It returns the assertion that is false, with the reason; nil if there is none. An assertion that the generator itself may have
+// made false ends nothing.
+func (w *watch) look(now, settled time.Duration) (*plan.Assertion, string) {
 	if now-w.looked < watchInterval {
 		return nil, ""
 	}
 	w.looked = now
-	over := w.over(now)
+	over := w.over(settled)
 	for _, a := range w.assertions {
 		if now < a.After {
 			continue
@@ -152,7 +154,7 @@ func (w *watch) look(now time.Duration) (*plan.Assertion, string) {
 			if at.length != a.Window || end < a.After {
 				continue
 			}
-			if why := w.broken(a, w.windows[at], at.stage); why != "" {
+			if why := w.broken(a, at.tally, at.stage); why != "" {
 				return a, fmt.Sprintf("aborted the run %s into the round: from %s to %s %s", now.Round(time.Second/10), end-at.length, end, why)
 			}
 		}
@@ -160,16 +162,23 @@ func (w *watch) look(now time.Duration) (*plan.Assertion, string) {
 	return nil, ""
 }
 
-// over lists the windows that are over and have samples that nobody has looked at, in the order of time.
-func (w *watch) over(now time.Duration) []watchedWindow {
-	var list []watchedWindow
-	for at := range w.changed {
-		if end, whole := at.end(w.cell); whole && end <= now {
-			list = append(list, at)
-			delete(w.changed, at)
+// overWindow is a window of which all is known.
+type overWindow struct {
+	watchedWindow
+	tally *tally
+}
+
+// over takes out the windows that end up to settled, in the order of time.
+func (w *watch) over(settled time.Duration) []overWindow {
+	var list []overWindow
+	for at, x := range w.windows {
+		if end, _ := at.end(w.cell); end <= settled {
+			list = append(list, overWindow{at, x})
+			delete(w.windows, at)
 		}
 	}
-	slices.SortFunc(list, func(a, b watchedWindow) int {
+	w.settled = settled
+	slices.SortFunc(list, func(a, b overWindow) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.number, b.number))
 	})
 	return list
@@ -231,12 +240,12 @@ func (w *watch) part(x *tally, ad *expression.Address, only int) *record.Stats {
 	return all
 }
 
-// watched looks at the assertions that may end the run, and ends it if one is false.
-func (rd *round) watched() {
+// watched looks at the assertions that may end the run, and ends it if one is false. All that was due before settled was taken in.
+func (rd *round) watched(settled time.Duration) {
 	if rd.watch == nil || rd.aborted.assertion != nil {
 		return
 	}
-	if a, reason := rd.watch.look(rd.now()); a != nil {
+	if a, reason := rd.watch.look(rd.now(), settled); a != nil {
 		rd.aborted = abort{a, reason}
 		rd.halt()
 		time.AfterFunc(abortGrace, rd.cancel)

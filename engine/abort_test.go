@@ -11,6 +11,7 @@ import (
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
 	"github.com/planrun/planrun/engine/plan"
+	"github.com/planrun/planrun/engine/record"
 	"github.com/planrun/planrun/engine/result"
 )
 
@@ -187,6 +188,54 @@ func TestAbortByWindow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is still under way when a window ends belongs to it: of calls that take two seconds a third would be missing, and of slow
+// ones that succeed only the quick failures would be there.
+func TestAbortWaitsForWhatWasDueInTheWindow(t *testing.T) {
+	piledUp := hold(10, 30*time.Second)
+	piledUp.MaxInFlight, piledUp.Patience = 17, 20*time.Second
+	users := &plan.Phase{Kind: plan.Parallel, Users: 20, Duration: 30 * time.Second}
+	for _, phase := range []*plan.Phase{hold(10, 30*time.Second), piledUp, users} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(c fakeCall) (time.Duration, error) {
+				if c.Iteration%10 == 9 {
+					return time.Millisecond, drivers.Fail(drivers.Refused, errors.New("connection refused"))
+				}
+				return 2 * time.Second, nil
+			}
+			f, p := newFake(serve, []string{"a"}, phase)
+			for _, text := range []string{"offered_rps >= 6/s", "error_rate < 20%"} {
+				assert(t, p, text, abortAfter(0), func(a *plan.Assertion) { a.Window = 3 * time.Second })
+			}
+			report := runFake(t, f, p)
+			if n := len(f.arrivals("a")); n < 290 || report.Exit != 0 {
+				t.Errorf("%d calls, exit %d: %+v", n, report.Exit, report.Run.Verdicts)
+			}
+		})
+	}
+}
+
+// Windows that were looked at are forgotten, and those that no assertion will look at are not kept at all.
+func TestWatchForgetsWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := newFake(constant(0), []string{"a"}, hold(10, time.Hour))
+		assert(t, p, "mean < 1s", abortAfter(0), func(a *plan.Assertion) { a.Window = time.Second })
+		w := newWatch(p, &cellsOf(p)[0].Cell)
+		s := &record.Sample{Step: record.Whole, DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1}
+		for at := time.Duration(0); at < time.Hour+time.Second; at += 100 * time.Millisecond {
+			s.Due, s.Start, s.End = int64(at), int64(at), int64(at+time.Millisecond)
+			w.add(0, s)
+			w.probed(at, 0)
+			w.probed(at-2*time.Second, time.Second) // as the probe was held up
+			if a, why := w.look(at, at); a != nil {
+				t.Fatal(why)
+			}
+			if n := len(w.windows); n > 12 {
+				t.Fatalf("%d windows are kept after %v", n, at)
+			}
+		}
+	})
 }
 
 func TestWindowsFindTheDipThatTheWholeHides(t *testing.T) {

@@ -149,7 +149,7 @@ func (c *company) load() {
 				if c.rd.beyond(k) {
 					return
 				}
-				u.iterate(k, c.rd.now(), 0, true)
+				u.turn(k)
 			}
 		})
 	}

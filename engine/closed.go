@@ -67,7 +67,7 @@ func (rd *round) prepareClosed(n int) (func(), error) {
 					if rd.beyond(k) {
 						return
 					}
-					u.iterate(k, rd.now(), 0, true)
+					u.turn(k)
 					if !u.pause(rd.phase.Pause) {
 						return
 					}
@@ -109,7 +109,7 @@ func (rd *round) prepareSpans(n int) (func(), error) {
 						if rd.beyond(k) {
 							return
 						}
-						u.iterate(k, rd.now(), 0, true)
+						u.turn(k)
 						if !u.pause(rd.phase.Pause) {
 							return
 						}

@@ -61,12 +61,13 @@ func (c *collector) run(done <-chan struct{}) error {
 	for {
 		select {
 		case <-tick.C:
+			settled := c.rd.settled() // before what has ended until now is taken in
 			if err := c.collect(c.rd.now(), false); err != nil {
 				c.rd.broken.Store(true)
 				<-done
 				return err
 			}
-			c.rd.watched()
+			c.rd.watched(settled)
 		case <-done:
 			return c.collect(c.rd.now(), true)
 		}

@@ -123,6 +123,7 @@ func (p *pool) work(id int32) {
 		return
 	}
 	defer func() {
+		u.pending.Store(0)
 		p.mu.Lock()
 		p.spare = append(p.spare, u)
 		p.mu.Unlock()
@@ -137,6 +138,11 @@ func (p *pool) work(id int32) {
 			return
 		}
 		due := p.arrivals.At(k)
+		since := p.origin - rd.release // what is noted down counts from the release
+		if p.recorded {
+			// Until then it is the arrival before, which was due earlier: of what has piled up, none is forgotten meanwhile.
+			u.pending.Store(1 + int64(since+due))
+		}
 		claimed := rd.clock.Now() - p.origin
 		if !u.waiter.Until(p.origin+due, rd.Stop) {
 			p.idle.Add(-1)
@@ -147,7 +153,6 @@ func (p *pool) work(id int32) {
 		}
 		now := rd.clock.Now() - p.origin
 		lag := now - due
-		since := p.origin - rd.release // what is noted down counts from the release
 		if due < claimed && !fresh && p.workers.Load() >= p.limit {
 			// All that may be in flight were: until this worker came free the arrival waited for the target.
 			lag = now - claimed

@@ -224,6 +224,12 @@ func (rd *round) leave() { rd.inFlight.Add(-1) }
 // now is the time since the release.
 func (rd *round) now() time.Duration { return rd.clock.Now() - rd.release }
 
+// settled is up to when all that was due has ended and been noted down, since the release.
+func (rd *round) settled() time.Duration {
+	// An interval back, what a user has begun and not said yet is out of the question.
+	return rd.users.pending(rd.now() - pollInterval)
+}
+
 // stageAt is the stage of what is due at a time.
 func (rd *round) stageAt(due time.Duration) int {
 	if rd.trial >= 0 {

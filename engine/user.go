@@ -41,6 +41,7 @@ type user struct {
 	received  atomic.Int64
 	opened    atomic.Int64
 	protocols [4]atomic.Pointer[string] // in the order in which they were met; more of them are not told
+	pending   atomic.Int64              // 1 + when what it is about to note down was due, since the release; 0: nothing
 	_         [64]byte
 }
 
@@ -104,6 +105,14 @@ func (u *user) iterate(iteration int64, due, lag time.Duration, recorded bool) {
 	if recorded {
 		u.book.Add(whole)
 	}
+}
+
+// turn runs one iteration of the closed model, which is due as it begins, and notes it down.
+func (u *user) turn(iteration int64) {
+	due := u.rd.now()
+	u.pending.Store(1 + int64(due))
+	u.iterate(iteration, due, 0, true)
+	u.pending.Store(0)
 }
 
 // took adds a step that was made to its iteration.
@@ -242,6 +251,16 @@ func (l *userList) snapshot() []*user {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all
+}
+
+// pending is when the earliest of what is under way was due, since the release, and no later than now.
+func (l *userList) pending(now time.Duration) time.Duration {
+	for _, u := range l.snapshot() {
+		if at := u.pending.Load(); at > 0 {
+			now = min(now, time.Duration(at-1))
+		}
+	}
+	return now
 }
 
 func (l *userList) opened() (n int64) {

@@ -52,7 +52,7 @@ func newFormat(known map[string]drivers.Driver, sinks []string) *format {
 		entry("assert", ExpressionKind, "assertion", "What has to hold.", "p95 < 500ms").required(),
 		entry("severity", drivers.Choice, "severity", "`warn` reports the assertion and does not fail the run.").choices("fail", "warn").otherwise("fail"),
 		entry("window", drivers.Duration, "window", "It has to hold in each whole window of this length, and not of the whole. The report shows the worst one.", "10s"),
-		entry("abort", drivers.Bool, "abort", "`true` looks every second at what was measured so far of a cell, or at each whole `window` as it ends, and ends the run once the assertion is false of it.").otherwise("false"),
+		entry("abort", drivers.Bool, "abort", "`true` looks every second at what was measured so far of a cell, or at each whole `window` once all of it has ended, and ends the run once the assertion is false of it.").otherwise("false"),
 		entry("after", drivers.Duration, "grace time", "How far into a round `abort` looks for the first time.", "10s").otherwise("0s"),
 		entry("when", ExpressionKind, "condition", "Whether the assertion is judged at all. It is known before the load: of `vars` and `env`.", `env.STAGE == "prod"`),
 	}
