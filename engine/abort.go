@@ -33,21 +33,21 @@ const (
 type watch struct {
 	cell       *result.Cell
 	assertions []*plan.Assertion
-	whole      tally
-	lengths    []time.Duration          // of windows
-	windows    map[watchedWindow]*tally // that nobody has looked at
-	looked     time.Duration            // since the release of the round
-	settled    time.Duration            // windows that end up to here were looked at
+	whole      sums
+	lengths    []time.Duration         // of windows
+	windows    map[watchedWindow]*sums // that nobody has looked at
+	looked     time.Duration           // since the release of the round
+	settled    time.Duration           // windows that end up to here were looked at
 }
 
-// tally is what was measured in some time.
-type tally struct {
+// sums are what was measured in some time.
+type sums struct {
 	stats map[statsKey]*record.Stats
 	probe record.Histogram // how late the generator's own probe was
 }
 
 // add takes in a sample. Percentiles are looked at every second, so they are kept as histograms, which need no sorting.
-func (x *tally) add(round int, s *record.Sample) {
+func (x *sums) add(round int, s *record.Sample) {
 	key := statsKey{int(s.Stage), int(s.Step)}
 	st := x.stats[key]
 	if st == nil {
@@ -98,23 +98,23 @@ func newWatch(p *plan.Plan, c *result.Cell) *watch {
 // begin readies for another round.
 func (w *watch) begin() {
 	w.looked, w.settled = 0, 0
-	w.windows = map[watchedWindow]*tally{}
+	w.windows = map[watchedWindow]*sums{}
 }
 
 // add takes in a sample.
 func (w *watch) add(round int, s *record.Sample) {
 	w.whole.add(round, s)
-	w.eachWindow(int(s.Stage), time.Duration(s.Due), func(x *tally) { x.add(round, s) })
+	w.eachWindow(int(s.Stage), time.Duration(s.Due), func(x *sums) { x.add(round, s) })
 }
 
-// probed takes in how late the probe was at a time since the release.
-func (w *watch) probed(at, late time.Duration) {
+// probed takes in how late the probe was at a time since the release, in a stage.
+func (w *watch) probed(at, late time.Duration, stage int) {
 	w.whole.probe.Record(int64(late))
-	w.eachWindow(stageAt(w.cell.Stages, at), at, func(x *tally) { x.probe.Record(int64(late)) })
+	w.eachWindow(stage, at, func(x *sums) { x.probe.Record(int64(late)) })
 }
 
 // eachWindow yields the windows of a stage in which a time is and that will be looked at, one of each length.
-func (w *watch) eachWindow(stage int, t time.Duration, yield func(*tally)) {
+func (w *watch) eachWindow(stage int, t time.Duration, yield func(*sums)) {
 	if stage < 0 || stage >= len(w.cell.Stages) {
 		return
 	}
@@ -124,7 +124,7 @@ func (w *watch) eachWindow(stage int, t time.Duration, yield func(*tally)) {
 			continue
 		}
 		if w.windows[at] == nil {
-			w.windows[at] = new(tally)
+			w.windows[at] = new(sums)
 		}
 		yield(w.windows[at])
 	}
@@ -154,7 +154,7 @@ func (w *watch) look(now, settled time.Duration) (*plan.Assertion, string) {
 			if at.length != a.Window || end < a.After {
 				continue
 			}
-			if why := w.broken(a, at.tally, at.stage); why != "" {
+			if why := w.broken(a, at.sums, at.stage); why != "" {
 				return a, fmt.Sprintf("aborted the run %s into the round: from %s to %s %s", now.Round(time.Second/10), end-at.length, end, why)
 			}
 		}
@@ -165,7 +165,7 @@ func (w *watch) look(now, settled time.Duration) (*plan.Assertion, string) {
 // overWindow is a window of which all is known.
 type overWindow struct {
 	watchedWindow
-	tally *tally
+	sums *sums
 }
 
 // over takes out the windows that end up to settled, in the order of time.
@@ -186,7 +186,7 @@ func (w *watch) over(settled time.Duration) []overWindow {
 
 // broken tells why an assertion is false of what was measured: of all stages that it reads, or of one of them if stage is not
 // negative. It is "" if the assertion is not false.
-func (w *watch) broken(a *plan.Assertion, x *tally, stage int) string {
+func (w *watch) broken(a *plan.Assertion, x *sums, stage int) string {
 	addresses := a.Addresses()
 	parts := make([]*record.Stats, len(addresses))
 	for i, ad := range addresses {
@@ -209,7 +209,7 @@ func (w *watch) broken(a *plan.Assertion, x *tally, stage int) string {
 
 // part is what an address reads of what was measured: the judged stages, a stage of its own, or the ramps, or only one stage
 // of those if only is not negative.
-func (w *watch) part(x *tally, ad *expression.Address, only int) *record.Stats {
+func (w *watch) part(x *sums, ad *expression.Address, only int) *record.Stats {
 	c := w.cell
 	all := record.NewStats(record.NewBudget(0))
 	all.Probe = &x.probe

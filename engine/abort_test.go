@@ -226,8 +226,8 @@ func TestWatchForgetsWindows(t *testing.T) {
 		for at := time.Duration(0); at < time.Hour+time.Second; at += 100 * time.Millisecond {
 			s.Due, s.Start, s.End = int64(at), int64(at), int64(at+time.Millisecond)
 			w.add(0, s)
-			w.probed(at, 0)
-			w.probed(at-2*time.Second, time.Second) // as the probe was held up
+			w.probed(at, 0, 0)
+			w.probed(at-2*time.Second, time.Second, 0) // as the probe was held up
 			if a, why := w.look(at, at); a != nil {
 				t.Fatal(why)
 			}

@@ -157,7 +157,7 @@ func (c *collector) countMoments(last bool) {
 		}
 		v.Probe.Record(int64(m.late))
 		if c.rd.watch != nil {
-			c.rd.watch.probed(at, m.late)
+			c.rd.watch.probed(at, m.late, c.rd.stageAt(at))
 		}
 		if c.trial != nil {
 			c.trial.probed(at, m.late)

@@ -62,7 +62,7 @@ func (s *Stats) WithoutHoldUps(calm float64) *Stats {
 	// Half of the time it is as late as it always is, on this machine and with this load.
 	usual, _ := s.Probe.Quantile(min(calm, 0.5))
 	held, _ := s.HeldUp()
-	r := relief{hit: hit, less: wakeUps * (late - usual), any: 1 - math.Pow(1-held, wakeUps), of: s.ascending}
+	r := relief{hit: hit, less: wakeUps * (late - usual), ever: 1 - math.Pow(1-held, wakeUps), values: s.ascending}
 
 	x := s.WithoutLag().view()
 	left := int64(math.Round(hit * float64(x.Due())))
@@ -120,8 +120,9 @@ func (s *Stats) ascending(x *Series) iter.Seq2[int64, int64] {
 type relief struct {
 	hit  float64 // share of the slowest, which become as quick as the quickest
 	less int64   // what is taken from each
-	any  float64 // share of those that may have been hit at all
-	of   func(*Series) iter.Seq2[int64, int64]
+	ever float64 // share of those that may have been hit at all
+
+	values func(*Series) iter.Seq2[int64, int64]
 }
 
 // allHit is the probability of all values having been hit, above which the quickest is no proof of what is possible.
@@ -135,12 +136,12 @@ func (r relief) series(s *Series, more int64) *Series {
 	}
 	h := new(Histogram)
 	hit := int64(math.Round(r.hit * float64(s.Count())))
-	if math.Pow(r.any, float64(s.Count())) > allHit {
+	if math.Pow(r.ever, float64(s.Count())) > allHit {
 		quickest = max(quickest-r.less, 0)
 	}
 	h.RecordN(quickest, hit+more)
 	left := s.Count() - hit
-	for v, n := range r.of(s) {
+	for v, n := range r.values(s) {
 		n = min(n, left)
 		h.RecordN(max(v-r.less, quickest), n)
 		if left -= n; left == 0 {

@@ -49,7 +49,7 @@ const (
 )
 
 // calms are the shares of the time that are tried as calm: a small one sets many calls aside and takes little from the
-// others, a great one the reverse.
+// others, a great one the reverse. Those that settle most verdicts come first.
 var calms = [...]float64{0.99, 0.95, 0.9, 0.995, 0.98, 0.998, 0.999, 1, 0.75, 0.6, 0.5}
 
 // Reading is what an assertion reads and how it is judged, so that its judgement can be doubted.

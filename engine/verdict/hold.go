@@ -37,7 +37,10 @@ func JudgeHold(while *expression.Assertion, stats func(step string) *record.Stat
 	}
 	switch {
 	case whole.OK == 0:
-		return doubted(whole, "nothing succeeded")
+		if whole.Dropped+whole.Failures[drivers.Timeout] > 0 {
+			return doubted(whole, "nothing succeeded")
+		}
+		return result.Failed, "nothing succeeded"
 	case whole.Dropped > whole.DroppedByLag:
 		return doubted(whole, fmt.Sprintf("%d of %d arrivals were dropped: all that may be in flight were", whole.Dropped-whole.DroppedByLag, whole.Due()))
 	case whole.Failed > 0 && !slices.ContainsFunc(r.Addresses, readsFailures):
