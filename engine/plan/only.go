@@ -78,6 +78,10 @@ func (b *binder) only(p *Plan, uses *[]*scenarioUse) {
 			b.command("--only", hint, "no scenario or phase has the tag %q", e.tag)
 			return
 		}
+		if !used[j] && e.phase == "" {
+			b.command("--only", "name the scenario that it runs along with", "scenario %s has no phases of its own: it runs in the background of others", e.scenario)
+			return
+		}
 		if !used[j] {
 			b.command("--only", "", "scenario %s has no phase %s", e.scenario, e.phase)
 			return
