@@ -107,7 +107,8 @@ type binder struct {
 	names  *names
 
 	vars    map[string]any
-	own     map[string]any // vars as the plan gives them
+	own     map[string]any  // vars as the plan gives them
+	unread  map[string]bool // vars that are still to be decoded
 	others  []otherSetting
 	lab     *labNames
 	targets []*target

@@ -84,6 +84,9 @@ func (b *binder) varsRoot(path []string) (any, int, error) {
 		return nil, 0, &expression.NameError{Index: -1, Message: "vars needs the name of a variable", Hint: "write vars.name"}
 	}
 	v, ok := b.vars[path[0]]
+	if !ok && b.unread[path[0]] {
+		return nil, 0, &expression.NameError{Index: 0, Message: fmt.Sprintf("variable %q is not known yet", path[0]), Hint: "a variable can use those that stand before it"}
+	}
 	if !ok {
 		known := slices.Sorted(maps.Keys(b.vars))
 		hint := ""

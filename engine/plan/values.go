@@ -29,7 +29,7 @@ type setting struct {
 
 // variables decodes vars, with what was set elsewhere in their place. They may use env, and those before them.
 func (b *binder) variables(n, environments *node) {
-	b.vars, b.own = map[string]any{}, map[string]any{}
+	b.vars, b.own, b.unread = map[string]any{}, map[string]any{}, map[string]bool{}
 	var order []string
 	switch {
 	case n == nil || n.shape == null || n.shape == empty:
@@ -40,6 +40,7 @@ func (b *binder) variables(n, environments *node) {
 	for _, p := range n.pairs {
 		if identifier.MatchString(p.key.text) {
 			order = append(order, p.key.text)
+			b.unread[p.key.text] = true
 		}
 	}
 	set := b.settings(order, environments)
@@ -63,6 +64,7 @@ func (b *binder) variables(n, environments *node) {
 			}
 			b.vars[name] = v
 		}
+		delete(b.unread, name)
 	}
 	var left []otherSetting // of variables that there are not
 	for _, name := range slices.Sorted(maps.Keys(set)) {
