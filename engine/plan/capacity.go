@@ -61,8 +61,6 @@ func (b *binder) capacity(s *section, p *Phase, scenario string, sound bool) {
 	}
 	from, to, hold := s.values["from"], s.values["to"], s.values["hold"]
 	switch {
-	case from.node != nil && from.isNumber:
-		b.on(from.node, "write "+from.text+"/s or "+from.text+"/min", "expected a rate")
 	case from.node != nil && from.f == 0:
 		b.on(from.node, "write the lowest rate that is worth knowing of, such as 10/s", "a rate of 0 sends nothing")
 	case from.node != nil && to.node != nil && to.f <= from.f:

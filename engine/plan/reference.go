@@ -63,6 +63,9 @@ func meaning(f Field) string {
 	return s
 }
 
+// usersToo tells whether a rate may be a number of users instead: where a ramp begins, but not a search for capacity.
+func usersToo(f Field) bool { return f.Key == "from" && !f.Required }
+
 func code(text string) string { return "`" + cell(text) + "`" }
 
 // cell makes text fit into a table.
@@ -90,7 +93,7 @@ func (r *reference) value(title string, f Field) string {
 	case drivers.Size:
 		return "size"
 	case RateKind:
-		if f.Key == "from" {
+		if usersToo(f) {
 			return "rate or number of users"
 		}
 		return "rate"

@@ -201,7 +201,7 @@ func (g *schemas) body(f Field) object {
 	case drivers.Size:
 		return ref("size")
 	case RateKind:
-		if f.Key == "from" {
+		if usersToo(f) {
 			return ref("from")
 		}
 		return ref("rate")

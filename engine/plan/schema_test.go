@@ -168,7 +168,7 @@ func TestSchemaAgreesOnLiterals(t *testing.T) {
 		name  string
 	}{
 		{entry("x", CountKind, "", ""), "count"}, {entry("x", 3, "", ""), "whole"}, {entry("x", 4, "", ""), "duration"}, {entry("x", 5, "", ""), "size"},
-		{entry("x", RateKind, "", ""), "rate"}, {entry("from", RateKind, "", ""), "from"}, {entry("x", SpeedKind, "", ""), "speed"}, {entry("x", ShareKind, "", ""), "share"},
+		{entry("x", RateKind, "", ""), "rate"}, {entry("from", RateKind, "", ""), "from"}, {entry("from", RateKind, "", "").required(), "rate"}, {entry("x", SpeedKind, "", ""), "speed"}, {entry("x", ShareKind, "", ""), "share"},
 		{entry("x", SpanKind, "", ""), "span"}, {entry("x", WarmupKind, "", ""), "warmup"}, {entry("x", 2, "", ""), "truth"},
 	} {
 		schema := compileSchema(t, must(json.Marshal(object{"$ref": "#/definitions/" + kind.name, "definitions": definitions()})))

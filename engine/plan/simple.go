@@ -85,7 +85,7 @@ func (b *binder) simple(n *node, f *Field, scope *expression.Scope) (v bound, ok
 	case ShareKind:
 		v.f, err = quantity.ParseShare(text)
 	case RateKind:
-		v.f, v.isNumber, err = parseRate(text, f.Key == "from")
+		v.f, v.isNumber, err = parseRate(text, usersToo(*f))
 	case SpanKind:
 		v.span, err = parseSpan(text)
 	case WarmupKind:
