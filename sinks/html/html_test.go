@@ -185,3 +185,24 @@ func TestLoadAsExecuted(t *testing.T) {
 		}
 	}
 }
+
+// A chart of failures alone explains neither bytes nor latencies.
+func TestCaptionOfFailures(t *testing.T) {
+	run := result.NewRun()
+	frames := []result.Frame{
+		&result.Header{Version: 1},
+		&result.Cell{Scenario: "s", Phase: "p", Target: "a", Kind: "sequential", Rounds: 1},
+		&result.Round{},
+	}
+	for second := range 4 {
+		frames = append(frames, &result.Interval{Second: second, Failed: 5})
+	}
+	for _, f := range append(frames, &result.RoundEnd{}) {
+		if err := run.Add(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, ok := over([]series{{cell: run.Cells[0]}}); !ok || !strings.Contains(c.Caption, "Failures are counted") || strings.Contains(c.Caption, "Bytes are") {
+		t.Errorf("the caption is of another chart: %q", c.Caption)
+	}
+}

@@ -209,9 +209,15 @@ func over(list []series) (chart, bool) {
 	}
 	p.text("axis-name", middle, (x.from+x.to)/2, bottom+29, "seconds")
 	p.height = p.legend(marginLeft, bottom+46, entries(list))
-	caption := "Bytes are counted in the second in which they came."
-	if slices.ContainsFunc(panels, func(q panel) bool { return q.name == latencyPanel.name }) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(panels, func(q panel) bool { return q.name == name })
+	}
+	caption := "Failures are counted in the second in which they came."
+	switch {
+	case has(latencyPanel.name):
 		caption = "Latency is p50, and thin p99, of what ended in each second."
+	case has(bytesPanel.name):
+		caption = "Bytes are counted in the second in which they came."
 	}
 	if len(t.starts) > 1 {
 		caption += " Rounds stand one after the other, and targets above each other; when it was measured they took turns."
