@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/planrun/planrun/drivers"
 	"github.com/planrun/planrun/engine/compare"
@@ -334,6 +335,33 @@ func TestHoldUpsAreNoted(t *testing.T) {
 		if notes := strings.Join(Of(run).Notes, "\n"); strings.Contains(notes, "held up") != (test.want != "") || !strings.Contains(notes, test.want) {
 			t.Errorf("held up for %d of 1000 moments: %q", test.moments, notes)
 		}
+	}
+}
+
+// A note and a verdict say the same share of a cell, whose ramp is not judged.
+func TestHoldUpsAreOfWhatIsJudged(t *testing.T) {
+	run := result.NewRun()
+	frames := []result.Frame{
+		&result.Header{Version: 1},
+		&result.Cell{Scenario: "s", Phase: "p", Target: "a", Kind: "ramp-and-hold", Rounds: 1, Stages: []result.Stage{
+			{Kind: "ramp", Length: time.Second},
+			{Kind: "hold", Start: time.Second, Length: time.Second, Judged: true},
+		}},
+		&result.Round{},
+	}
+	for second, n := range []int64{0, 40} {
+		h := new(record.Histogram)
+		h.RecordN(0, 1000-n)
+		h.RecordN(40e6, n)
+		frames = append(frames, &result.Interval{Second: second, Probe: h})
+	}
+	for _, f := range append(frames, &result.RoundEnd{}) {
+		if err := run.Add(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if notes := strings.Join(Of(run).Notes, "\n"); !strings.Contains(notes, "held up for 4% of the time") {
+		t.Errorf("%q", notes)
 	}
 }
 

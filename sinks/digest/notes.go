@@ -131,7 +131,11 @@ func holdUps(run *result.Run, add func(string, ...any)) {
 	}
 	var cells []cell
 	for _, c := range run.Cells {
-		share, longest := c.Stats(result.Pooled, result.Every, record.Whole).HeldUp()
+		// Of what is judged where that is enough for a note, so that verdicts say the same share.
+		share, longest := c.Stats(result.Pooled, result.Judged, record.Whole).HeldUp()
+		if share < heldShare {
+			share, longest = c.Stats(result.Pooled, result.Every, record.Whole).HeldUp()
+		}
 		if share >= heldShare {
 			cells = append(cells, cell{Name(c.Scenario, c.Phase, c.Target), share, longest})
 		}
