@@ -417,7 +417,7 @@ func (c *curlCall) plan() []byte {
 		line(3, "redirects: 50")
 	}
 	if c.compressed && !has("Accept-Encoding") {
-		headers = append(headers, [2]string{"Accept-Encoding", "gzip"})
+		line(3, "compression: true")
 	}
 	if len(headers) > 0 {
 		line(3, "headers:")

@@ -16,7 +16,7 @@ func TestCurlBecomesAPlan(t *testing.T) {
 		{`curl https://api.test/users?page=2`, []string{"url: \"https://api.test\"", "get: /users?page=2", "  users:"}, nil},
 		{`curl -sS -X POST 'https://api.test/v1/orders' -H 'Authorization: Bearer abc.def' -H "Content-Type: application/json" -d '{"id": 17, "note": "a ${x}"}'`,
 			[]string{"post: /v1/orders", `Authorization: "Bearer ${secret.AUTHORIZATION}"`, "AUTHORIZATION: {env: AUTHORIZATION}", `\"id\": 17`, "$${x}"}, []string{"abc.def"}},
-		{"curl https://api.test \\\n  -u me:hunter2 \\\n  -k -L --compressed --http2 -m 5", []string{"toBase64(secret.API_USER)", "insecure: true", "redirects: 50", "version: 2", "timeout: 5s", `url: "https://api.test"`}, []string{"hunter2"}},
+		{"curl https://api.test \\\n  -u me:hunter2 \\\n  -k -L --compressed --http2 -m 5", []string{"toBase64(secret.API_USER)", "insecure: true", "redirects: 50", "compression: true", "version: 2", "timeout: 5s", `url: "https://api.test"`}, []string{"hunter2"}},
 		{`curl https://api.test/p95 --data-urlencode "q=a b" -G`, []string{`get: "/p95?q=a+b"`, "  call:"}, []string{"body:"}},
 		{`curl https://api.test/login -d user=me -d password=hunter2`, []string{"user=me&password=${secret.PASSWORD}", "application/x-www-form-urlencoded"}, []string{"hunter2"}},
 		{`curl https://me:hunter2@api.test/x -H 'X-Api-Key: k1' -H 'X-Other: k2' -H 'Cookie: s=k3'`, []string{"secret.X_API_KEY", "k2", "secret.COOKIE"}, []string{"hunter2", "k1", "k3"}},
