@@ -82,6 +82,9 @@ func Open(path string) (*Run, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, not a results file of planrun", path)
+	}
 	run, err := Load(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
