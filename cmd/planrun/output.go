@@ -100,6 +100,20 @@ func checkOutputs(list []output) error {
 	return nil
 }
 
+// checkResults tells of a results file that could not be made, before anything is measured for it. An empty path leaves the
+// name to planrun.
+func checkResults(path string) error {
+	if path == "" {
+		path = filepath.Join("results", "*.msgpack")
+	} else if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already; name another results file, or leave the name to planrun", path)
+	}
+	if err := writable(path); err != nil {
+		return fmt.Errorf("the results can't be written to %s: %w", path, err)
+	}
+	return nil
+}
+
 // absolute is a path by which files can be told from each other.
 func absolute(path string) string {
 	if full, err := filepath.Abs(path); err == nil {

@@ -56,6 +56,11 @@ func (c *runCommand) run(p *program) (exit int, err error) {
 	if slices.ContainsFunc(outputs, func(o output) bool { return c.Results != "" && absolute(o.path) == absolute(c.Results) }) {
 		return verdict.ExitUsage, fmt.Errorf("a report and the results are both written to %s; each needs a file of its own", c.Results)
 	}
+	for _, pl := range plans {
+		if err := checkResults(cmp.Or(c.Results, pl.Results.Path)); err != nil {
+			return verdict.ExitUsage, err
+		}
+	}
 	previous := make([]*result.Run, len(plans))
 	for i, pl := range plans {
 		if previous[i], err = c.previousOf(p, pl); err != nil {
