@@ -145,7 +145,7 @@ func (b *binder) settings(known []string, environments *node) map[string]setting
 		}
 		switch {
 		case !ok:
-			b.command("--set", "write --set vars.name=value", "expected KEY=VALUE, not %q", s)
+			b.command("--set", "write --set vars.name=value", "expected vars.NAME=VALUE, not %q", s)
 		case !isVar:
 			b.command("--set", "only variables can be set: --set vars.name=value", "can't set %q", key)
 		default:
