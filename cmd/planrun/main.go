@@ -182,7 +182,15 @@ func (p *program) dispatch(kctx *kong.Context, cli *commandLine) (int, error) {
 
 // explainUsage says what is wrong with a command line.
 func explainUsage(err error) string {
-	return err.Error() + "; planrun --help shows the commands and flags"
+	text := err.Error()
+	flag, rest, _ := strings.Cut(text, ": ")
+	if strings.HasSuffix(rest, ` but got "EOL" (<EOL>)`) || strings.HasPrefix(rest, "missing value") {
+		text = flag + ": the value is missing"
+	}
+	if strings.HasSuffix(text, "?") {
+		return text + " planrun --help shows the commands and flags"
+	}
+	return text + "; planrun --help shows the commands and flags"
 }
 
 // leave says that the program leaves at once, and what it leaves behind.
