@@ -21,6 +21,7 @@ type collector struct {
 	received  int64                      // body bytes, as of the last interval
 	stats     map[statsKey]*record.Stats // when raw samples are not written
 	end       int64                      // of the last sample
+	stopped   time.Duration              // when the round was cut short, to the poll; 0 if it was not
 	flushed   time.Duration
 	trial     *trial // what is tried right now, in a capacity search
 }
@@ -61,6 +62,9 @@ func (c *collector) run(done <-chan struct{}) error {
 	for {
 		select {
 		case <-tick.C:
+			if c.stopped == 0 && c.rd.halted() {
+				c.stopped = c.rd.now()
+			}
 			settled := c.rd.settled() // before what has ended until now is taken in
 			if err := c.collect(c.rd.now(), false); err != nil {
 				c.rd.broken.Store(true)

@@ -118,6 +118,7 @@ func (rd *round) end(collect *collector, lag time.Duration, begun vitals) *resul
 	end := &result.RoundEnd{
 		Cell: rd.index, Round: rd.number,
 		Length:      collect.length(),
+		Stopped:     collect.stopped,
 		Opened:      rd.users.opened(),
 		MaxInFlight: int(rd.most.Load()),
 		Backlogged:  rd.backlog.Load(),

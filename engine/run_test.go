@@ -30,6 +30,10 @@ func TestInterruptDrainsAndKeepsWhatWasMeasured(t *testing.T) {
 		if s.OK != 30 || s.Failed != 0 {
 			t.Errorf("%d ok and %d failed, want the 30 that were due in 3 s", s.OK, s.Failed)
 		}
+		// The time in which it only waited for answers is no time of the load.
+		if stopped := report.Run.Cells[0].Rounds[0].End.Stopped; stopped != s.Length || stopped < 3*time.Second || stopped > 3200*time.Millisecond {
+			t.Errorf("it was stopped after %v, and rates are over %v, want 3s to the poll", stopped, s.Length)
+		}
 		if len(f.arrivals("b")) != 0 {
 			t.Error("the next cell was still begun")
 		}

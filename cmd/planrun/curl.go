@@ -46,7 +46,7 @@ func (c *curlCommand) run(p *program) (int, error) {
 		return verdict.ExitPassed, err
 	}
 	if err := writeNew(c.Output, text); err != nil {
-		return verdict.ExitInconclusive, err
+		return exitOfWriting(err), err
 	}
 	fmt.Fprintf(p.stdout, "wrote %s\n", c.Output)
 	return verdict.ExitPassed, nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/planrun/planrun/engine/diag"
 	"github.com/planrun/planrun/engine/expression"
@@ -341,8 +342,19 @@ func (b *binder) secrets(n, key *node) {
 		}
 		b.secret[p.key.text] = value
 		b.hidden = append(b.hidden, value)
+		if n := utf8.RuneCountInString(value); n < shortSecret {
+			f := diag.Finding{
+				Place: b.place(p.key), Severity: diag.Warning, Hint: "take a longer one, or a variable if it is none",
+				Message: fmt.Sprintf("secret %s has %s: it is hidden wherever that stands, also within words and figures", p.key.text, counted(n, "character")),
+			}
+			_, f.Column, f.EndColumn = b.span(p.key)
+			b.of(p.key).add(f)
+		}
 	}
 }
+
+// shortSecret is how many characters a secret needs, or what hides it hides much else.
+const shortSecret = 4
 
 // secretRoot resolves secret.<name>.
 func (b *binder) secretRoot(path []string) (any, int, error) {

@@ -100,6 +100,7 @@ type RoundEnd struct {
 	MaxInFlight int           // the most iterations under way at a time
 	Backlogged  int64         // arrivals that waited because all that may be in flight were
 	Interrupted bool
+	Stopped     time.Duration     // since the release, when nothing more was begun because of that; 0 is not known
 	Protocols   []string          // as negotiated
 	Lost        int64             // samples that could not be recorded
 	Lag         time.Duration     // greatest lateness of the generator's own probe

@@ -469,6 +469,8 @@ func (d *decoder) roundEndField(x *RoundEnd, key []byte) {
 		x.MoreAddresses = d.index()
 	case "lost":
 		x.Lost = d.count()
+	case "stopped":
+		x.Stopped = d.duration()
 	case "lag":
 		x.Lag = d.duration()
 	case "probe":

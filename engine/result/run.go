@@ -457,7 +457,7 @@ func (c *CellResult) length(round, stage int) time.Duration {
 	}
 	lasted := r.last
 	if r.End != nil {
-		lasted = r.End.Length
+		lasted = cmp.Or(r.End.Stopped, r.End.Length)
 	}
 	return min(max(0, lasted-s.Start), s.Length)
 }

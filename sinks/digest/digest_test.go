@@ -459,3 +459,27 @@ func TestWaitingIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestFailuresOfRampsAreNoted(t *testing.T) {
+	for stage, want := range []bool{true, false} {
+		run := result.NewRun()
+		for _, f := range []result.Frame{
+			&result.Header{Version: 1, Samples: true, Targets: []result.Target{{Name: "a"}}},
+			&result.Cell{Scenario: "s", Phase: "p", Target: "a", Kind: "ramp-and-hold", Rounds: 1, Stages: []result.Stage{
+				{Kind: "ramp", Length: time.Second}, {Kind: "hold", Judged: true, Start: time.Second, Length: time.Second},
+			}},
+			&result.Round{},
+			&result.Block{Samples: []record.Sample{{
+				End: 10e6, Stage: int16(stage), Step: record.Whole, Failure: drivers.Status, DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
+			}}},
+			&result.RoundEnd{},
+		} {
+			if err := run.Add(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if noted := strings.Contains(strings.Join(Of(run).Notes, "\n"), "Failures are of all stages"); noted != want {
+			t.Errorf("a failure in stage %d: noted %v", stage, noted)
+		}
+	}
+}

@@ -62,6 +62,11 @@ func notes(run *result.Run, d *Digest) []string {
 	if n := pairsBehind(d); n > 0 {
 		add("Differences with a range are over %d pairs of rounds; the range is their 95%% interval, and where it holds 0 no difference is claimed.", n)
 	}
+	if slices.ContainsFunc(run.Cells, func(c *result.CellResult) bool {
+		return c.Stats(result.Pooled, result.Every, record.Whole).Failed > c.Stats(result.Pooled, result.Judged, record.Whole).Failed && !c.IsCapacity()
+	}) {
+		add("Failures are of all stages, ramps among them; figures without a stage are of the judged ones.")
+	}
 	if n, any := fewestPairs(d); any {
 		add("Differences without an interval may be noise: an interval needs %d rounds (rounds: %d), and this run has %d.", compare.MinPairs, compare.MinPairs, n)
 	}
