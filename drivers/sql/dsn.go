@@ -128,7 +128,8 @@ func (d *database) parse(dsn, user, password string, override bool) *flaw {
 		return &flaw{message: fmt.Sprintf("expected // after %s:", scheme), hint: "write " + forms}
 	}
 	u, err := url.Parse(dsn)
-	if err != nil || u.Fragment != "" {
+	// The library lets colons pass in a host, as where a / in the password makes user and password one: "user:pass:/@host".
+	if err != nil || u.Fragment != "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
 		return &flaw{message: "this is not a valid URL", hint: "in a user name or password, write %40 for @, %3A for :, %2F for /, %23 for # and %3F for ?; or give them as user: and password:"}
 	}
 	u.Scheme = strings.ToLower(scheme)

@@ -13,6 +13,7 @@ func FuzzDSN(f *testing.F) {
 		f.Add("sqlserver", "#", s)
 		f.Add("sqlite", "?", s)
 	}
+	f.Add("mysql", ":/", "0")
 	f.Fuzz(func(t *testing.T, scheme, junk, rest string) {
 		const secret = "hunter2secret"
 		var d database
