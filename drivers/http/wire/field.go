@@ -115,7 +115,7 @@ func Parse(op *drivers.Op, at, method string) (*Request, drivers.FieldErrors) {
 	if proxy != "" {
 		// The text of url.Parse's errors holds the URL, and with it perhaps a password.
 		u, err := url.Parse(proxy)
-		if err != nil || u.Scheme != "http" || u.Hostname() == "" {
+		if err != nil || u.Scheme != "http" || u.Hostname() == "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
 			errs = append(errs, op.Errorf("proxy", "a proxy is given as http://host:port"))
 		} else if err := checkPort(u.Port()); err != nil {
 			errs = append(errs, op.Errorf("proxy", "%v", err))
@@ -219,9 +219,14 @@ func parseURL(op *drivers.Op, at string) (target Text, origin *url.URL, err erro
 
 func parseOrigin(op *drivers.Op, at, scheme, authority string) (*url.URL, error) {
 	u, err := url.Parse(scheme + "://" + authority)
-	if err != nil || u.Hostname() == "" {
-		// The text of the error holds the URL, and with it perhaps a password.
-		host := authority[strings.LastIndex(authority, "@")+1:]
+	if err != nil || u.Hostname() == "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
+		// The text of the error holds the URL, and with it perhaps a password. So may what is no port here: where a password
+		// has a /, the host seems to end in it.
+		user := strings.LastIndex(authority, "@")
+		host := authority[user+1:]
+		if name, port, ok := strings.Cut(host, ":"); ok && user < 0 && !strings.HasPrefix(host, "[") && strings.Trim(port, "0123456789") != "" {
+			host = name + ":***"
+		}
 		hint := variableHint(host)
 		if hint == "" {
 			hint = "write scheme://host:port/path; a password with special characters is percent-encoded"
