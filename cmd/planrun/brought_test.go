@@ -88,7 +88,7 @@ func TestPlansAsBrought(t *testing.T) {
 			}
 			p := newPlanrun(t, append([]string{"--quiet", "--no-ci", path}, b.args...)...)
 			p.Env = append(p.Environ(), "API_TOKEN=a-token-of-nobody")
-			if code := p.run(t); code != b.exit {
+			if code := p.runCalmly(t); code != b.exit {
 				t.Errorf("exit %d, want %d\n%s%s", code, b.exit, p.stdout.String(), p.stderr.String())
 			}
 			contains(t, p.stdout.String()+p.stderr.String(), b.says...)

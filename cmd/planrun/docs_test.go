@@ -139,7 +139,7 @@ func try(t *testing.T, b block, all []block) {
 	for _, name := range b.env {
 		p.Env = append(p.Env, name+"="+systems[name](t))
 	}
-	if code := p.run(t); code != b.exit {
+	if code := p.runCalmly(t); code != b.exit {
 		t.Errorf("exit %d, want %d\n%s\n%s", code, b.exit, p.stdout.String(), p.stderr.String())
 	}
 	contains(t, p.stderr.String(), b.says)

@@ -51,7 +51,7 @@ func TestExamplePlansRun(t *testing.T) {
 			}
 			p := newPlanrun(t, append([]string{"--quiet", path}, flags...)...)
 			p.Env = append(p.Environ(), "API_KEY=a-key-of-nobody")
-			if code := p.run(t); code != 0 {
+			if code := p.runCalmly(t); code != 0 {
 				t.Fatalf("exit %d\n%s\n%s", code, p.stdout.String(), p.stderr.String())
 			}
 			switch filepath.Base(file) {

@@ -68,6 +68,25 @@ func (p *planrun) run(t *testing.T) int {
 	return exitOf(t, p.Run())
 }
 
+// runCalmly runs as run does, and up to twice again where the run was inconclusive: tests keep the machine busy, and a run that
+// compares what it measured then may say so.
+func (p *planrun) runCalmly(t *testing.T) int {
+	t.Helper()
+	code := p.run(t)
+	for again := 0; code == 3 && again < 2 && strings.Contains(p.stdout.String(), "\ninconclusive: "); again++ {
+		t.Logf("inconclusive, and tried again:\n%s", p.stdout.String())
+		os.RemoveAll(filepath.Join(p.dir, "results"))
+		next := newPlanrun(t, p.Args[1:]...)
+		next.Dir, next.Env = p.Dir, p.Env
+		p.stdout.Reset()
+		p.stderr.Reset()
+		p.Cmd = next.Cmd
+		p.Stdout, p.Stderr = &p.stdout, &p.stderr
+		code = p.run(t)
+	}
+	return code
+}
+
 func exitOf(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
