@@ -271,9 +271,19 @@ func (d *Difference) qualify(reference, other *result.CellResult, h headline) {
 		d.Text += ", " + word
 	case h.metric.Name != rateHeld && min(a.Count(), b.Count()) < 2:
 		d.Text += ", one call only"
+	case h.metric.Name != rateHeld && (heldMuch(a) || heldMuch(b)):
+		d.Finding = compare.Unknown
+		d.Text += ", while the generator was held up"
 	default:
 		d.Text += ", " + word + " in this run"
 	}
+}
+
+// heldMuch tells whether the generator was held up for more than a tenth of the time, from where on what it costs has no known
+// bound and a difference without an interval says nothing.
+func heldMuch(s *record.Stats) bool {
+	share, _ := s.HeldUp()
+	return share > 0.1
 }
 
 // held says what a capacity search found: the rate, and what is wrong with the one above it.

@@ -483,3 +483,42 @@ func TestFailuresOfRampsAreNoted(t *testing.T) {
 		}
 	}
 }
+
+// A difference without an interval is nobody's merit where the generator was held up.
+func TestNobodyIsFasterForAHeldUpGenerator(t *testing.T) {
+	for _, test := range []struct {
+		moments int64 // of 1000, in the second target's round
+		finding compare.Finding
+		says    string
+	}{
+		{50, compare.Worsened, ", slower in this run"},
+		{200, compare.Unknown, ", while the generator was held up"},
+	} {
+		run := result.NewRun()
+		add := func(f result.Frame) {
+			if err := run.Add(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(&result.Header{Version: 1, Samples: true, Targets: []result.Target{{Name: "a"}, {Name: "b"}}})
+		for i, name := range []string{"a", "b"} {
+			add(&result.Cell{Scenario: "s", Phase: "p", Target: name, Kind: "sequential", Rounds: 1, Stages: []result.Stage{{Kind: "hold", Judged: true}}})
+			add(&result.Round{Cell: i})
+			block := &result.Block{Cell: i}
+			for k := range int64(100) {
+				block.Samples = append(block.Samples, record.Sample{
+					Due: k * 1e9, Start: k * 1e9, End: k*1e9 + 10e6*int64(i+1), Step: record.Whole, DNS: -1, Connect: -1, TLS: -1, Wait: -1, TTFB: -1, Transfer: -1,
+				})
+			}
+			add(block)
+			h := new(record.Histogram)
+			h.RecordN(0, 1000-test.moments*int64(i))
+			h.RecordN(40e6, test.moments*int64(i))
+			add(&result.Interval{Cell: i, Probe: h})
+			add(&result.RoundEnd{Cell: i})
+		}
+		if x := Of(run).Comparisons[0].Rows[0].Differences[1]; x.Finding != test.finding || !strings.HasSuffix(x.Text, test.says) {
+			t.Errorf("held up for %d of 1000 moments: %+v", test.moments, x)
+		}
+	}
+}
