@@ -224,15 +224,11 @@ func (w *watch) part(x *sums, ad *expression.Address, only int) *record.Stats {
 		}
 	}
 	for i, g := range c.Stages {
-		reads := g.Judged || g.Kind == "trial"
-		switch {
-		case only >= 0 && i != only:
+		if only >= 0 && i != only {
 			continue
-		case ad.Ramp:
-			reads = g.Kind == "ramp"
-		case ad.Stage != "":
-			reads = g.Name == ad.Stage
 		}
+		// Trials are judged by the search; what ends a run looks at all of them.
+		reads := g.Reads(ad.Stage, ad.Ramp) || g.Kind == "trial" && ad.Stage == "" && !ad.Ramp
 		if st := x.stats[statsKey{i, step}]; reads && st != nil {
 			all.Merge(st)
 		}

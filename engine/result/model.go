@@ -86,6 +86,17 @@ type Stage struct {
 	From, To float64       // rate in iterations a second (open) or users (closed)
 }
 
+// Reads tells whether an address is of the stage: one that names a stage, one that says ramp, or else one of what is judged.
+func (s *Stage) Reads(name string, ramp bool) bool {
+	switch {
+	case ramp:
+		return s.Kind == "ramp"
+	case name != "":
+		return s.Name == name
+	}
+	return s.Judged
+}
+
 // Round opens the record of one round of a cell.
 type Round struct {
 	Cell, Round int

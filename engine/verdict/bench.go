@@ -175,9 +175,7 @@ func statsOf(c *result.CellResult, a *expression.Address, round int) *record.Sta
 	case c.IsCapacity():
 		return c.Stats(round, stage, step)
 	}
-	if !slices.ContainsFunc(c.Stages, func(s result.Stage) bool {
-		return a.Ramp && s.Kind == "ramp" || a.Stage != "" && s.Name == a.Stage || !a.Ramp && a.Stage == "" && s.Judged
-	}) {
+	if !slices.ContainsFunc(c.Stages, func(s result.Stage) bool { return s.Reads(a.Stage, a.Ramp) }) {
 		return nil
 	}
 	return c.Stats(round, stage, step)

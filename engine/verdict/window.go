@@ -156,14 +156,7 @@ func (b *bench) windowsOf(a *expression.Address, bound binding, length time.Dura
 	var list []window
 	for r, round := range c.Rounds {
 		for g, stage := range c.Stages {
-			reads := stage.Judged
-			switch {
-			case a.Ramp:
-				reads = stage.Kind == "ramp"
-			case a.Stage != "":
-				reads = stage.Name == a.Stage
-			}
-			if !reads || !c.Ran(r, g) {
+			if !stage.Reads(a.Stage, a.Ramp) || !c.Ran(r, g) {
 				continue
 			}
 			end := stage.Length
