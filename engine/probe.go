@@ -15,7 +15,6 @@ type probe struct {
 
 	mu     sync.Mutex
 	missed []moment // since they were last taken
-	worst  time.Duration
 }
 
 // moment is one that the probe waited for.
@@ -38,7 +37,6 @@ func startProbe(c *clock.Clock) *probe {
 		for at := c.Now() + probeInterval; w.Until(at, p.done); {
 			now := c.Now()
 			p.mu.Lock()
-			p.worst = max(p.worst, now-at)
 			for ; at <= now; at += probeInterval {
 				p.missed = append(p.missed, moment{at, (now - at).Truncate(probeUnit)})
 			}
@@ -57,9 +55,8 @@ func (p *probe) take(dst []moment) []moment {
 	return dst
 }
 
-// stop ends the probe and returns the greatest lateness.
-func (p *probe) stop() time.Duration {
+// stop ends the probe.
+func (p *probe) stop() {
 	close(p.done)
 	p.group.Wait()
-	return p.worst
 }

@@ -79,7 +79,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 	collect := newCollector(rd)
 	collect.probe = startProbe(r.clock)
 	err = drive(collect)
-	lag := collect.probe.stop()
+	collect.probe.stop()
 	if err == nil {
 		err = collect.finish()
 	}
@@ -87,7 +87,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 		return err
 	}
 
-	end := rd.end(collect, lag, vitals)
+	end := rd.end(collect, vitals)
 	end.Interrupted = r.stopped() || ctx.Err() != nil
 	for _, e := range rd.examples.take() {
 		e.Cell, e.Round = c.index, number
@@ -114,7 +114,7 @@ func (r *run) runRound(ctx context.Context, c *cell, number int) (err error) {
 }
 
 // end sums a round up. begun are the vitals as they were at the release.
-func (rd *round) end(collect *collector, lag time.Duration, begun vitals) *result.RoundEnd {
+func (rd *round) end(collect *collector, begun vitals) *result.RoundEnd {
 	end := &result.RoundEnd{
 		Cell: rd.index, Round: rd.number,
 		Length:      collect.length(),
@@ -123,7 +123,6 @@ func (rd *round) end(collect *collector, lag time.Duration, begun vitals) *resul
 		MaxInFlight: int(rd.most.Load()),
 		Backlogged:  rd.backlog.Load(),
 		Protocols:   rd.users.protocols(),
-		Lag:         lag,
 	}
 	end.Addresses, end.MoreAddresses = rd.addresses()
 	begun.until(rd.vitals(), end)

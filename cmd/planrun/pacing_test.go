@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -93,7 +94,11 @@ scenarios:
 		t.Fatal(err)
 	}
 	slices.SortFunc(at, time.Time.Compare)
-	return at, held + run.Cells[0].Rounds[0].End.Lag
+	if h := run.Cells[0].Probe(0, 0, math.MaxInt64); h != nil {
+		late, _ := h.Max()
+		held += time.Duration(late)
+	}
+	return at, held
 }
 
 // within counts the moments no later than d after the first.

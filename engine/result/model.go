@@ -114,8 +114,7 @@ type RoundEnd struct {
 	Stopped     time.Duration     // since the release, when nothing more was begun because of that; 0 is not known
 	Protocols   []string          // as negotiated
 	Lost        int64             // samples that could not be recorded
-	Lag         time.Duration     // greatest lateness of the generator's own probe
-	Probe       *record.Histogram // its lateness over the whole round, where no intervals are kept; nil otherwise
+	Probe       *record.Histogram // lateness of the generator's own probe over the whole round, where no intervals are kept; nil otherwise
 	CPU         time.Duration     // processor time the generator used since the release
 	Cores       int               // processors that it might use
 	GC          time.Duration     // total of the pauses of its garbage collection

@@ -471,8 +471,6 @@ func (d *decoder) roundEndField(x *RoundEnd, key []byte) {
 		x.Lost = d.count()
 	case "stopped":
 		x.Stopped = d.duration()
-	case "lag":
-		x.Lag = d.duration()
 	case "probe":
 		x.Probe = d.histogram()
 	case "cpu":

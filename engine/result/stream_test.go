@@ -82,7 +82,7 @@ func example(n int) []Frame {
 		&Example{Cell: 0, Round: 0, Step: record.Whole, Failure: drivers.Status, At: 30 * time.Millisecond, Text: "503 <b>|`busy`\n"},
 		&RoundEnd{
 			Cell: 0, Round: 0, Length: 7100 * time.Millisecond, Opened: 3, MaxInFlight: 4, Backlogged: 5, Protocols: []string{"HTTP/2"}, Lost: 2,
-			Lag: time.Millisecond, Stopped: 5 * time.Second, Probe: h, CPU: 3 * time.Second, Cores: 2, GC: time.Millisecond, GCLongest: 200 * time.Microsecond,
+			Stopped: 5 * time.Second, Probe: h, CPU: 3 * time.Second, Cores: 2, GC: time.Millisecond, GCLongest: 200 * time.Microsecond,
 			ClockStep: -time.Second, Aborted: "plans/hybrid.yaml:3:4", Notes: []string{"a", "b"},
 			Addresses: []drivers.Address{{Addr: "127.0.0.1:80", Opened: 3}, {Addr: "/run/app.sock", Failed: 1}}, MoreAddresses: 7,
 		},

@@ -220,7 +220,6 @@ func (w *Writer) RoundEnd(r *RoundEnd) error {
 		m.int("more_addresses", int64(r.MoreAddresses))
 		m.int("lost", r.Lost)
 		m.int("stopped", int64(r.Stopped))
-		m.int("lag", int64(r.Lag))
 		m.histogram("probe", r.Probe)
 		m.int("cpu", int64(r.CPU))
 		m.int("cores", int64(r.Cores))

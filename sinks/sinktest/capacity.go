@@ -68,7 +68,7 @@ func capacity() []result.Frame {
 		}
 		x.found.Cell = cell
 		b.add(&x.found,
-			&result.RoundEnd{Cell: cell, Length: at, Opened: 100, MaxInFlight: 100, Protocols: []string{"HTTP/2"}, Lag: time.Millisecond},
+			&result.RoundEnd{Cell: cell, Length: at, Opened: 100, MaxInFlight: 100, Protocols: []string{"HTTP/2"}},
 			&result.Verdict{
 				Assertion: "rate_held > 100/s", Place: "plans/cliff.yaml:20:9", Scenario: "main", Phase: "most", Target: x.target,
 				Outcome: map[bool]result.Outcome{true: result.Passed, false: result.NoData}[x.found.Held > 0],

@@ -101,7 +101,7 @@ func (b *builder) round(cell, round, users, n int, latency float64) {
 	}
 	b.add(block, &result.RoundEnd{
 		Cell: cell, Round: round, Length: time.Duration(end), Opened: int64(users), MaxInFlight: users, Protocols: []string{"HTTP/2"},
-		Lag: 40 * time.Microsecond, CPU: 20 * time.Millisecond, Addresses: []drivers.Address{{Addr: "10.0.0.1:443", Opened: int64(users)}},
+		CPU: 20 * time.Millisecond, Addresses: []drivers.Address{{Addr: "10.0.0.1:443", Opened: int64(users)}},
 	})
 }
 
@@ -353,7 +353,7 @@ func (b *builder) open(c result.Cell, latency float64, trouble bool) {
 		}
 	}
 	ended := &result.RoundEnd{
-		Cell: i, Length: time.Duration(end), Opened: 20, MaxInFlight: 20, Protocols: []string{"HTTP/1.1"}, Lag: 300 * time.Microsecond, CPU: time.Second,
+		Cell: i, Length: time.Duration(end), Opened: 20, MaxInFlight: 20, Protocols: []string{"HTTP/1.1"}, CPU: time.Second,
 	}
 	if trouble {
 		ended.Backlogged, ended.Lost = 390, 3
